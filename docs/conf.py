@@ -33,6 +33,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_execution_in_temp = True
 nb_merge_streams = True
+nb_mime_priority_overrides = [("html", "image/svg+xml", 5)]  # drawings as pictures
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "signature"

@@ -229,7 +229,7 @@ def test_a_plan_follows_the_likelier_side_of_a_missing_answer():
     state = policy.pass_over(policy.start())
     assert policy.ask(state).label == 0
     run = simulate(problem, policy, 2, crowd=Recorded([[-1], [1]], [0, 1]))
-    assert run.label.tolist() == [0, 1]
+    assert run.label_index.tolist() == [0, 1]
     assert run.answers.tolist() == [0, 1]
 
 
@@ -338,7 +338,7 @@ def test_the_replay_asks_what_the_simulation_asks():
         run = simulate(
             PROBLEM, policy.changed(target_error=target), 80, crowd=Recorded(values, truth)
         )
-        np.testing.assert_array_equal(stops.label[:, column], run.label)
+        np.testing.assert_array_equal(stops.label[:, column], run.label_index)
         np.testing.assert_array_equal(stops.reached[:, column], run.reason == 0)
 
 

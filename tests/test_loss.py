@@ -397,10 +397,10 @@ def test_a_policy_with_a_target_loss_is_written_and_read() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"target_loss": -1}, "target_loss: expected an expected loss"),
-        ({"target_loss": float("nan")}, "target_loss: expected an expected loss"),
+        ({"target_loss": -1}, "target_loss: expected"),
+        ({"target_loss": float("nan")}, "target_loss: expected"),
         ({"target_loss": 5}, "not below the price of an expert"),
-        ({"target_loss": 0.1, "criterion": "nope"}, "criterion: 'nope' is unknown"),
+        ({"target_loss": 0.1, "criterion": "nope"}, "criterion: expected"),
     ],
 )
 def test_bad_targets_are_refused(options: dict[str, Any], words: str) -> None:

@@ -155,6 +155,6 @@ def test_an_uploaded_plan_is_the_default_choice(tmp_path):
     assert menu.first().policy.to_dict() == choices.policy.to_dict()
     assert menu.nearest(choices.policy, choices.recommended.performance) is menu.first()
     tree = ct.design(files.example("table1"))
-    ct.save_plan(tree, tmp_path / "tree.json")
+    ct.save(tree, tmp_path / "tree.json")
     menu = read_menu(silent, (tmp_path / "tree.json").read_bytes(), "tree.json", {})
     assert isinstance(menu.first().policy, PlanPolicy)

@@ -89,8 +89,8 @@ GOOD: dict[str, Any] = {
         ({"texts": ["one"]}, ["texts: expected one per question (2), got 1"]),
         ({"texts": "one"}, ["texts: expected a list of texts, got 'one'"]),
         ({"descriptions": ["one"]}, ["descriptions: expected one per class (3), got 1"]),
-        ({"dash": "maybe"}, ['dash: must be "inapplicable" or "either"', "'maybe'"]),
-        ({"dash": None}, ['dash: must be "inapplicable" or "either"']),
+        ({"dash": "maybe"}, ['dash: expected "inapplicable" or "either"', "'maybe'"]),
+        ({"dash": None}, ['dash: expected "inapplicable" or "either"']),
     ],
 )
 def test_bad_problems(change: dict[str, Any], words: list[str]) -> None:

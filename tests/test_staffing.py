@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import crowdtree as ct
 from contracts.oracle import spread
 from crowdtree import (
-    STAFFERS,
     CrowdtreeError,
     CrowdtreeWarning,
     Plan,
@@ -24,7 +23,7 @@ from crowdtree import (
     staff,
     voting,
 )
-from crowdtree.staffing import MOST_WORKERS, random_means, single_mean
+from crowdtree.staffing import MOST_WORKERS, STAFFERS, random_means, single_mean
 from strategies import problems
 
 
@@ -403,21 +402,21 @@ def test_many_workers_and_tiny_errors() -> None:
     ("arguments", "message"),
     [
         ({"workers": 4, "method": "best"}, "method: 'best' is unknown; choose from paper-fm"),
-        ({"workers": 4, "pool": "level"}, 'pool: must be "node" or "question", got \'level\''),
+        ({"workers": 4, "pool": "level"}, 'pool: expected "node" or "question", got the text'),
         ({}, "staff: expected either workers (extra ones) or answers"),
         ({"workers": 4, "answers": 9.0}, "staff: expected either workers (extra ones) or answers"),
         ({"workers": -2}, "workers: expected a whole number from 0 to 10,000,000, got -2"),
-        ({"workers": 2.5}, "workers: expected a whole number from 0 to 10,000,000, got 2.5"),
+        ({"workers": 2.5}, "workers: expected a whole number, got 2.5"),
         ({"workers": 10_000_002}, "workers: expected a whole number from 0 to 10,000,000"),
         ({"workers": float("nan")},
-         "workers: expected a whole number from 0 to 10,000,000, got nan"),
+         "workers: expected a whole number, got nan"),
         ({"workers": float("inf")},
-         "workers: expected a whole number from 0 to 10,000,000, got inf"),
-        ({"workers": "6"}, "workers: expected a whole number from 0 to 10,000,000, got '6'"),
+         "workers: expected a whole number, got inf"),
+        ({"workers": "6"}, "workers: expected a whole number, got the text '6'"),
         ({"answers": 1.0}, "answers: expected at least 1.7 (one worker per node), got 1"),
         ({"answers": float("nan")}, "answers: expected a number of at most 10,000,000, got nan"),
         ({"answers": float("inf")}, "answers: expected a number of at most 10,000,000, got inf"),
-        ({"answers": "few"}, "answers: expected a number of at most 10,000,000, got 'few'"),
+        ({"answers": "few"}, "answers: expected a number, got the text 'few'"),
     ],
 )  # fmt: skip
 def test_refusals(arguments: dict[str, object], message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 import inspect
 import json
 import re
@@ -96,27 +97,32 @@ def write_pages(folder: Path = PAGES) -> None:
 
 GROUPS = {
     "Problems and files": (
-        "Problem", "Loss", "example", "load_problem", "save_problem", "check", "Checkup",
-        "load_plan", "save_plan", "load", "load_answers",
+        "Problem", "example", "load_problem", "load", "save", "check", "Checkup",
     ),
     "Design": (
-        "design", "Tree", "Node", "Level", "Certificate", "check_certificate", "staff", "Plan",
-        "evaluate", "Evaluation", "Bounds", "frontier", "Frontier", "Point",
-        "DESIGNERS", "STAFFERS",
+        "design", "Tree", "tree.Node", "tree.Level", "tree.Certificate", "verify", "staff", "Plan",
+        "evaluate", "Evaluation", "evaluation.Bounds", "frontier", "Frontier", "frontiers.Point",
     ),
     "Ask adaptively": (
-        "AdaptivePolicy", "PlanPolicy", "BatchPolicy", "SubtypePolicy", "Calibration",
-        "policy_from_dict", "explain", "tune_target", "Monitor", "Revision",
+        "AdaptivePolicy", "PlanPolicy", "BatchPolicy", "SubtypePolicy", "Calibration", "explain",
+        "Trace", "tune_target", "Monitor", "policy.monitor.Revision",
     ),
-    "Simulate": ("simulate", "Run", "Crowd", "Recorded", "sweep", "compare_policies"),
+    "Simulate": (
+        "simulate", "Run", "Crowd", "Recorded", "sweep", "compare_policies",
+        "simulation.compare.Comparison",
+    ),
     "Learn from answers": (
-        "learn", "Learned", "Accuracy", "plan_pilot", "CrowdClassifier", "CrowdLabeller",
+        "learn", "Learned", "learning.stating.Accuracy", "plan_pilot", "CrowdClassifier",
+        "CrowdLabeller",
     ),
-    "Audit": (
-        "Audit", "plan_audit", "load_labels", "load_audit", "save_audit", "verify_audit",
+    "Audit": ("Audit", "plan_audit", "load_audit", "verify_audit"),
+    "The paper": (
+        "paper.reproduce", "paper.fc_printed", "paper.find_errata", "paper.fig_1_tree",
+        "paper.table_1", "paper.all_trees",
     ),
-    "Draw and report": ("draw_tree", "draw_frontier", "write_report", "write_learned_report"),
+    "Reports, errors and the rest": (),
 }  # fmt: skip
+"""Public names by what they are for, and the types of their parts; the rest comes last."""
 
 
 def python_page() -> Iterator[str]:
@@ -126,19 +132,18 @@ def python_page() -> Iterator[str]:
     yield "# Python API\n"
     yield "`import crowdtree as ct`. Results share `to_frame`, `save`, `draw` and `plot`; see"
     yield "[Python and notebooks](../python.md).\n"
-    grouped = {name for names in GROUPS.values() for name in names}
+    grouped = {name for names in GROUPS.values() for name in names} | {"paper"}
     rest = tuple(name for name in crowdtree.__all__ if name not in grouped)
-    for title, names in (*GROUPS.items(), ("Errors, the paper and the rest", rest)):
+    for title, names in GROUPS.items():
         yield f"## {title}\n"
-        for name in names:
-            yield from _documented(crowdtree, name)
+        for name in names or rest:
+            yield from _documented(name)
 
 
-def _documented(package: Any, name: str) -> Iterator[str]:
-    value = getattr(package, name, None)
-    if value is None:
-        return
-    kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
+def _documented(name: str) -> Iterator[str]:
+    module, _, last = f"crowdtree.{name}".rpartition(".")
+    value = getattr(importlib.import_module(module), last)
+    kind = "class" if inspect.isclass(value) else "function"
     yield f"```{{eval-rst}}\n.. auto{kind}:: crowdtree.{name}"
     if kind == "class":
         mixins = any(base.__module__ == "crowdtree.result_methods" for base in value.__mro__)

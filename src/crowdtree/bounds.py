@@ -154,6 +154,8 @@ def checked_price(price: ArrayLike | Mapping[str, float] | None, problem: Proble
         price = [named[q] for q in range(problem.n_questions)]
     try:
         cost = np.asarray(price, dtype=np.float64)
+        if cost.shape not in ((), (problem.n_questions,)):
+            raise ValueError
         cost = np.array(np.broadcast_to(cost, (problem.n_questions,)))
     except (TypeError, ValueError):
         raise CrowdtreeError(

@@ -29,7 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
+from crowdtree.result_methods import HtmlShown
 from crowdtree.stats import wilson_interval
 
 __all__ = ["FEW", "INDEPENDENT", "Calibration", "Tail", "fit_tail"]
@@ -58,7 +60,7 @@ Tail = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(HtmlShown):
     """How far evidence is discounted before a probability is stated.
 
     Attributes
@@ -103,6 +105,7 @@ class Calibration:
     table: str | None = None
 
     def __post_init__(self) -> None:
+        check_call(Calibration, vars(self))
         if not 0 < self.scale <= 100:
             raise CrowdtreeError(f"scale: expected a number above 0, got {self.scale}")
         if not 0 <= self.dependence <= 1:
@@ -264,6 +267,7 @@ class Calibration:
         >>> Calibration.from_dict(made.to_dict()) == made, bool(Calibration.from_dict(None))
         (True, False)
         """
+        check_call(Calibration.from_dict, {"data": data})
         if not data:
             return cls()
         values = {name: value for name, value in data.items() if name != "draws"}  # of old files

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.checking import check_call
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.frontiers import Goal
 from crowdtree.loss import Loss
 from crowdtree.planning.adaptive_curve import MENU_ITEMS, AdaptiveCurve
-from crowdtree.problem import DASH, Problem, check_problem
+from crowdtree.problem import DASH, Problem
+from crowdtree.result_methods import HtmlShown
 from crowdtree.text import amount, number, percent, plural
 from crowdtree.voting import margin_error, margin_votes
 
@@ -60,8 +62,8 @@ class Cost:
 
 
 @dataclass(frozen=True, repr=False)
-class Checkup:
-    """The result of :func:`check`; its text form, ``str(checkup)``, is a report of some lines."""
+class Checkup(HtmlShown):
+    """The result of :func:`check`; ``to_text()`` is a report of some lines."""
 
     problem: Problem
     groups: tuple[tuple[str, ...], ...]
@@ -107,6 +109,15 @@ class Checkup:
         return int(splits.sum())
 
     def __repr__(self) -> str:
+        size = f"{self.problem.n_classes} classes x {self.problem.n_questions} questions"
+        groups, useless = len(self.groups), len(self.useless)
+        return (
+            f"<Checkup: {size}; {plural(groups, 'group')} of classes that no question separates, "
+            f"{plural(useless, 'useless question')}>"
+        )
+
+    def to_text(self) -> str:
+        """Report everything, for a terminal."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -248,7 +259,9 @@ def check(problem: Problem, *, time_limit: float = 20.0) -> Checkup:
     >>> found.groups, found.pairs[0].classes, round(found.costs[1].answers, 1)
     ((), ('c2', 'c5'), 3.5)
     """
-    check_problem(problem, "check")
+    check_call(check, locals())
+    if time_limit < 0:
+        raise CrowdtreeError(f"time_limit: expected 0 seconds or more, got {time_limit}")
     start = time.monotonic()
     remarks: list[str] = []
     with warnings.catch_warnings():

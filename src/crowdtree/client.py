@@ -17,6 +17,7 @@ from http.cookies import SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 
 __all__ = ["Client", "ServerRefused", "work"]
@@ -59,6 +60,7 @@ class Client:
     """
 
     def __init__(self, server: str, token: str | None = None) -> None:
+        check_call(Client, locals())
         parts = urlsplit(server if "//" in server else f"http://{server}")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise CrowdtreeError(
@@ -68,12 +70,16 @@ class Client:
         self.headers = {"authorization": f"Bearer {token}"} if token else {}
         self._connection: http.client.HTTPConnection | None = None
 
+    def __repr__(self) -> str:
+        return f"Client({self.server!r})"
+
     @classmethod
     def of_link(cls, link: str, participant: str | None = None) -> Client:
         """Connect as a worker by a personal link (``/w/...``) or a join link (``/join/...``).
 
         A signed join link carries the participant id.
         """
+        check_call(Client.of_link, locals())
         parts = urlsplit(link)
         kind, _, token = parts.path.strip("/").rpartition("/")
         made = cls(f"{parts.scheme}://{parts.netloc}")

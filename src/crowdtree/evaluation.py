@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree import per_class, scores
-from crowdtree.errors import CrowdtreeError
+from crowdtree.checking import check_call, describe_type
 from crowdtree.fixed_plan import Plan, as_plan, nested_plan
 from crowdtree.per_class import ClassRow, Confusion
 from crowdtree.problem import DASH, Problem
@@ -49,6 +49,9 @@ class Uncertain(Protocol):
     def credible_interval(self, plan: Plan) -> Credible:
         """Estimate the credible interval of a plan's misclassification."""
         ...
+
+
+describe_type(Uncertain, "what learn(...) returned", needs=("credible_interval",))
 
 
 class Bounds(NamedTuple):
@@ -252,6 +255,7 @@ class Evaluation(Framed, Saved, Plotted):
         >>> [(row.truth, row.label) for row in value.confusions(2)]
         [('c4', 'c1'), ('c4', 'c3')]
         """
+        check_call(Evaluation.confusions, {"most": most})
         return per_class.confusions(self.tree.problem, self._walked.labelled, most)
 
     @property
@@ -444,8 +448,5 @@ def evaluate(tree: Tree | Plan, uncertainty: Uncertain | None = None) -> Evaluat
     >>> round(value.misclassification, 7), round(value.additive, 7)
     (0.0823119, 0.085)
     """
-    if uncertainty is not None and not hasattr(uncertainty, "credible_interval"):
-        raise CrowdtreeError(
-            f"uncertainty: expected what learn(...) returned, got {type(uncertainty).__name__}"
-        )
+    check_call(evaluate, {"uncertainty": uncertainty})
     return Evaluation(as_plan(tree), uncertainty)

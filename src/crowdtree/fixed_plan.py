@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree import voting
+from crowdtree.checking import check_call, describe_type
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.loss import Decision
 from crowdtree.problem import DASH, Problem
@@ -76,6 +77,7 @@ class Plan(Framed, Saved, Drawn):
     undecided: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        check_call(Plan, vars(self))
         votes = _whole(self.votes)
         if votes.shape != (self.tree.n_nodes,):
             raise CrowdtreeError(
@@ -83,9 +85,6 @@ class Plan(Framed, Saved, Drawn):
             )
         if np.any(votes < 1):
             raise CrowdtreeError(f"votes: every node needs at least 1, got {votes.min()}")
-        for name, value, known in (("vote", self.vote, Vote), ("pool", self.pool, Pool)):
-            if value not in get_args(known):
-                raise CrowdtreeError(f"{name}: must be one of {get_args(known)}, got {value!r}")
         if self.pool == "question":
             self._refuse_uneven(votes)
         undecided = tuple(sorted({int(leaf) for leaf in self.undecided}))
@@ -233,6 +232,9 @@ class Plan(Framed, Saved, Drawn):
         >>> Plan.from_dict(problem, plan.to_dict()).votes.tolist()
         [3]
         """
+        check_call(Plan.from_dict, locals())
+        if "nodes" not in data and "tree" not in data:
+            raise KeyError("tree")
         nested = _nested(data["nodes"]) if "nodes" in data else data["tree"]
         tree = Tree.from_dict(problem, nested, data.get("design", "given"))
         proven = data.get("certificate")
@@ -323,15 +325,18 @@ def _whole(votes: ArrayLike) -> NDArray[np.int64]:
     return given.astype(np.int64)
 
 
+describe_type(
+    Plan,
+    "a Plan",
+    "design(problem) makes a tree, staff(tree, workers=...) a plan, load(path) reads one",
+)
+
+
 def as_plan(tree: Tree | Plan) -> Plan:
     """Turn a tree into the plan that asks one worker per node."""
+    check_call(as_plan, {"tree": tree})
     if isinstance(tree, Plan):
         return tree
-    if not isinstance(tree, Tree):
-        raise CrowdtreeError(
-            f"expected a Tree or a Plan, got {type(tree).__name__}; design(problem) makes a tree, "
-            "staff(tree, workers=...) a plan, load_plan(path) reads one"
-        )
     return Plan(tree, np.ones(tree.n_nodes, dtype=np.int64), method="one worker per node")
 
 

@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.checking import check_call, check_options, describe_type, got, is_number
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.loss import Loss, make_loss
 from crowdtree.result_methods import Framed, HtmlShown, Saved
@@ -31,7 +32,6 @@ __all__ = [
     "Problem",
     "check_dependence",
     "check_names",
-    "check_problem",
 ]
 
 Dash = Literal["inapplicable", "either"]
@@ -128,6 +128,7 @@ class Problem(Framed, Saved, HtmlShown):
         dependence: float = 0.0,
         loss: Any = None,
     ) -> None:
+        check_call(Problem, {"dash": dash, "normalise": normalise})
         put = object.__setattr__
         put(self, "classes", check_names(classes, "classes", at_least=2))
         put(self, "questions", check_names(questions, "questions", at_least=1))
@@ -136,8 +137,6 @@ class Problem(Framed, Saved, HtmlShown):
         put(self, "worker_error", _worker_error(worker_error, self))
         put(self, "texts", _texts(texts, self.questions, "texts", "question"))
         put(self, "descriptions", _texts(descriptions, self.classes, "descriptions", "class"))
-        if dash not in get_args(Dash):
-            raise CrowdtreeError(f'dash: must be "inapplicable" or "either", got {dash!r}')
         put(self, "dash", dash)
         put(self, "normalise", False)
         put(self, "dependence", check_dependence(dependence, "dependence"))
@@ -167,6 +166,7 @@ class Problem(Framed, Saved, HtmlShown):
         >>> made.outcome.tolist(), made.worker_error.round(2).tolist()
         ([[0, 1]], [[0.05, 0.02]])
         """
+        check_call(Problem.from_strength, {"unclear": unclear})
         names = (check_names(questions, "questions", 1), check_names(classes, "classes", 2))
         share = _floats(strength, "strength")
         if share.shape != (len(names[0]), len(names[1])):
@@ -215,6 +215,10 @@ class Problem(Framed, Saved, HtmlShown):
 
     def text(self, question: int) -> str:
         """What workers are asked: the question's text, or its name where it has none."""
+        if not is_number(question, whole=True) or not 0 <= question < self.n_questions:
+            raise CrowdtreeError(
+                f"question: expected a number from 0 to {self.n_questions - 1}, got {got(question)}"
+            )
         return (self.texts[question] if self.texts else "") or self.questions[question]
 
     def question_index(self, name: str) -> int:
@@ -238,6 +242,7 @@ class Problem(Framed, Saved, HtmlShown):
         >>> twins.replace(worker_error=0.2).worker_error.tolist()
         [[0.2, 0.2]]
         """
+        check_options("replace", Problem, changes, types=False)
         values: dict[str, Any] = {
             f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init
         }
@@ -273,27 +278,16 @@ class Problem(Framed, Saved, HtmlShown):
         return f"Problem({size}, worker error {error}{dash}{together}{costs})"
 
 
-def check_problem(value: Any, call: str) -> None:
-    """Raise unless a value is a problem; the error names the right call.
-
-    >>> check_problem("birds.csv", "design")
-    Traceback (most recent call last):
-        ...
-    crowdtree.errors.CrowdtreeError: problem: expected a Problem, got the text 'birds.csv'; load it
-    first: design(load_problem('birds.csv'))
-    """
-    if isinstance(value, Problem):
-        return
-    got = type(value).__name__
+def _instead(value: Any, call: str) -> str:
+    """Say how to get a problem from what was passed in place of one."""
     if isinstance(value, str | os.PathLike):
-        path = os.fspath(value)
-        got = f"the text {path!r:.60}"
-        fix = f"load it first: {call}(load_problem({path!r:.60}))"
-    elif isinstance(getattr(value, "problem", None), Problem):
-        fix = f"pass its problem: {call}(x.problem) for a {got} x"
-    else:
-        fix = "make one with Problem(...) or load_problem(...)"
-    raise CrowdtreeError(f"problem: expected a Problem, got {got}; {fix}")
+        return f"load it first: {call}(load_problem({os.fspath(value)!r:.60}))"
+    if isinstance(getattr(value, "problem", None), Problem):
+        return f"pass its problem: {call}(x.problem) for a {type(value).__name__} x"
+    return "make one with Problem(...) or load_problem(...)"
+
+
+describe_type(Problem, "a Problem", _instead)
 
 
 def check_dependence(value: float, name: str) -> float:

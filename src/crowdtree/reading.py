@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from crowdtree.checking import got
 from crowdtree.errors import CrowdtreeError
 
 __all__ = [
@@ -90,6 +91,10 @@ def open_source(source: Any, name: str | None = None) -> Source:
         return Source(shown(source), Path(source))
     if isinstance(source, io.TextIOBase):
         raise CrowdtreeError("source: expected a binary stream, got text; open it with mode 'rb'")
+    if not isinstance(source, bytes | bytearray) and not callable(getattr(source, "read", None)):
+        raise CrowdtreeError(
+            f"source: expected a path, bytes or a binary stream, got {got(source)}"
+        )
     own = getattr(source, "name", None)
     name = name or (own if isinstance(own, str) else None)
     if name is None:

@@ -12,6 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+from crowdtree.checking import check_call
+from crowdtree.errors import CrowdtreeError
+
 __all__ = ["Drawn", "Framed", "HtmlShown", "Picture", "Plotted", "Saved"]
 
 Library = Literal["polars", "pandas"]
@@ -34,6 +37,7 @@ class Framed:
         library
             ``"polars"`` or ``"pandas"``.
         """
+        check_call(Framed.to_frame, locals())
         return _output().to_frame(self, part, library)
 
 
@@ -42,6 +46,7 @@ class Saved:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Save the result; :func:`crowdtree.load` reads it back. Returns the path."""
+        check_call(Saved.save, {"path": path})
         written: Path = _output().save(self, path)
         return written
 
@@ -73,6 +78,7 @@ class Picture(str):
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write as ``.svg``, ``.png``, ``.html`` or ``.json`` by its ending; returns the path."""
+        check_call(Picture.save, {"path": path})
         return self._write(path)
 
     def _repr_svg_(self) -> str:
@@ -82,15 +88,32 @@ class Picture(str):
         return f"Picture(SVG, {len(self):,} characters)"
 
 
-class Drawn:
-    """A result with a drawing, which a notebook shows."""
+class Drawn(HtmlShown):
+    """A tree or plan, which a notebook shows as its drawing."""
 
-    def draw(self, **options: Any) -> Picture:
+    def draw(
+        self,
+        *,
+        title: str | None = None,
+        fold: float | None = None,
+        direction: Literal["down", "right"] | None = None,
+    ) -> Picture:
         """Draw as SVG: ``.save("tree.svg")`` writes it (also ``.png``, ``.html``, ``.json``).
 
-        Options are those of :func:`crowdtree.draw_tree`: `title`, `fold` and `direction`.
+        Parameters
+        ----------
+        title
+            Heading; by default the size and the exact error.
+        fold
+            Share of items below which a part of the tree is folded into one box; 0 draws
+            everything. By default 1 % in trees with more than 24 ends.
+        direction
+            Where the tree grows; by default down while that is narrow and shallow.
         """
-        picture: Picture = _output().draw(self, **options)
+        check_call(Drawn.draw, locals())
+        if fold is not None and not 0 <= fold <= 1:
+            raise CrowdtreeError(f"fold: expected a share of the items from 0 to 1, got {fold}")
+        picture: Picture = _output().draw(self, title=title, fold=fold, direction=direction)
         return picture
 
     def _repr_svg_(self) -> str:
@@ -100,6 +123,11 @@ class Drawn:
 class Plotted(HtmlShown):
     """A result with a chart."""
 
+    def draw(self) -> Picture:
+        """Draw as SVG: ``.save("chart.svg")`` writes it (also ``.png``, ``.html``, ``.json``)."""
+        picture: Picture = _output().draw(self)
+        return picture
+
     def plot(self) -> Any:
-        """Plot as an Altair chart: ``.save("chart.svg")`` writes it (also ``.png``, ``.html``)."""
+        """Plot as an Altair chart, which you can change."""
         return _output().plot(self)

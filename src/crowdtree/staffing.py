@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree import scores, voting
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.evaluation import evaluate
 from crowdtree.fixed_plan import Plan, Pool, as_plan
@@ -85,12 +86,11 @@ def staff(
     >>> plan.votes.tolist(), round(ct.evaluate(plan).misclassification, 6)
     ([9, 7, 5, 3], 0.052922)
     """
+    tree = as_plan(tree).tree
+    check_call(staff, locals())
     staffer = STAFFERS.get(method)
     if staffer is None:
         raise CrowdtreeError(f"method: {method!r} is unknown; choose from {', '.join(STAFFERS)}")
-    if pool not in ("node", "question"):
-        raise CrowdtreeError(f'pool: must be "node" or "question", got {pool!r}')
-    tree = as_plan(tree).tree
     weighs = method == "marginal" and tree.problem.loss is not None
     ways = [_Teams(tree, pool, caution) for caution in (CAUTIONS if weighs else (0.0,))]
     budgets = [_Budget.of(workers, answers, teams) for teams in ways]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,53 +10,85 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.campaign import Event, ItemState, advance, open_questions, path, start_item
-from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.checking import check_call, got, is_number
+from crowdtree.errors import CrowdtreeError, listing, one_line
+from crowdtree.fixed_plan import Plan
 from crowdtree.likelihood import AnswerModel
-from crowdtree.policy import Label, Policy
-from crowdtree.problem import Problem
-from crowdtree.result_methods import Framed
+from crowdtree.policy import AdaptivePolicy, Label, PlanPolicy, Policy
+from crowdtree.problem import CELLS, Problem
+from crowdtree.result_methods import Framed, HtmlShown
 from crowdtree.rng import generator
 from crowdtree.text import percent, plural
+from crowdtree.tree import Tree
 
-__all__ = ["Trace", "TraceStep", "explain", "from_answers", "from_crowd", "from_item"]
+__all__ = ["Trace", "TraceStep", "explain", "from_item"]
 
 SHOWN = 5
 BAR = 24
 ITEM = "item"
+WORDS = ("no", "yes")
 
 
 @dataclass(frozen=True)
 class TraceStep:
-    """An answer, and the posterior after it."""
+    """An answer to a question, both by name, and the posterior after it."""
 
-    question: int
-    answer: int
+    question: str
+    answer: str
     posterior: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Trace(Framed):
-    """The history of one item: the steps, and the label they led to (none while it is open).
+class Trace(Framed, HtmlShown):
+    """The history of one item, in names: the steps, and the label they led to.
 
-    `ignored` are answers that did not count, with the reason; `true_class` is known in
-    simulations only.
+    Attributes
+    ----------
+    problem
+        The problem.
+    prior
+        Probability of each class before any answer.
+    steps
+        Answers that counted.
+    decision
+        Index of the label, its error and the reason; None while the item is open.
+    open_questions
+        Questions to ask next.
+    true_class
+        Class of the item, known in simulations only.
+    ignored
+        Answers that did not count: question, answer and reason.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> trace = ct.explain(ct.example("table1"), {"T1": "no"})
+    >>> trace.label, trace.open_questions
+    (None, ('T5',))
     """
 
     problem: Problem
     prior: NDArray[np.float64]
     steps: tuple[TraceStep, ...]
-    label: Label | None
-    open_questions: tuple[int, ...] = ()
-    true_class: int | None = None
-    ignored: tuple[tuple[int, int, str], ...] = ()
+    decision: Label | None
+    open_questions: tuple[str, ...] = ()
+    true_class: str | None = None
+    ignored: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def label(self) -> str | None:
+        """Name of the label; None while the item is open."""
+        return None if self.decision is None else self.problem.classes[self.decision.label]
+
+    def __repr__(self) -> str:
+        return f"<Trace: {self.verdict()}>"
 
     def lines(self) -> Iterator[str]:
         """Write the trace for a terminal: a bar chart of the likeliest classes at each step."""
         yield "Before any answer"
         yield from self._bars(self.prior)
         for number, step in enumerate(self.steps, start=1):
-            answer = "yes" if step.answer else "no"
-            yield f"{number}. {self.problem.text(step.question)}  → {answer}"
+            yield f"{number}. {self.text(step.question)}  → {step.answer}"
             yield from self._bars(step.posterior)
         yield from self.notes()
         yield self.verdict()
@@ -68,16 +100,17 @@ class Trace(Framed):
             "surplus": "the policy did not ask for it",
         }
         for question, answer, fate in self.ignored:
-            word = "yes" if answer else "no"
-            text = self.problem.text(question)
-            yield f"Not counted: {text}  → {word} ({why.get(fate, fate)})"
+            yield f"Not counted: {self.text(question)}  → {answer} ({why.get(fate, fate)})"
+
+    def text(self, question: str) -> str:
+        """What workers are asked."""
+        return self.problem.text(self.problem.question_index(question))
 
     def verdict(self) -> str:
         """Describe the outcome in one sentence."""
-        if self.label is None:
-            questions = listing(self.problem.text(q) for q in self.open_questions)
+        if self.decision is None:
+            questions = listing(map(self.text, self.open_questions))
             return f"Not decided yet. Next question: {questions}"
-        name = self.problem.classes[self.label.label]
         why = {
             "target": "sure enough",
             "budget": "no answers left",
@@ -85,13 +118,13 @@ class Trace(Framed):
             "leaf": "end of the plan",
             "undecided": "undecided: more answers would hardly help",
             "referred": "referred: an expert costs less than any label",
-        }.get(self.label.reason, self.label.reason)
+        }.get(self.decision.reason, self.decision.reason)
         count = plural(len(self.steps), "answer")
-        words = f"Label: {name} after {count} ({why}); "
-        words += f"chance of being wrong {percent(self.label.posterior_error)}"
+        words = f"Label: {self.label} after {count} ({why}); "
+        words += f"chance of being wrong {percent(self.decision.posterior_error)}"
         if self.true_class is not None:
-            truth = self.problem.classes[self.true_class]
-            words += ". Right." if truth == name else f". Wrong: it is {truth}."
+            right = self.true_class == self.label
+            words += ". Right." if right else f". Wrong: it is {self.true_class}."
         return words
 
     def top(self, posterior: NDArray[np.float64]) -> list[tuple[str, float]]:
@@ -107,43 +140,39 @@ class Trace(Framed):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON with names in place of numbers."""
-        names = self.problem.classes
+        decision = self.decision
 
         def believed(posterior: NDArray[np.float64]) -> dict[str, float]:
-            return dict(zip(names, posterior.tolist(), strict=True))
+            return dict(zip(self.problem.classes, posterior.tolist(), strict=True))
 
         return {
             "prior": believed(self.prior),
             "steps": [
                 {
-                    "question": self.problem.questions[step.question],
-                    "text": self.problem.text(step.question),
-                    "answer": "yes" if step.answer else "no",
+                    "question": step.question,
+                    "text": self.text(step.question),
+                    "answer": step.answer,
                     "posterior": believed(step.posterior),
                 }
                 for step in self.steps
             ],
-            "label": None if self.label is None else names[self.label.label],
-            "posterior_error": None if self.label is None else self.label.posterior_error,
-            "reason": None if self.label is None else self.label.reason,
+            "label": self.label,
+            "posterior_error": None if decision is None else decision.posterior_error,
+            "reason": None if decision is None else decision.reason,
             "ignored": [
-                {
-                    "question": self.problem.questions[question],
-                    "answer": "yes" if answer else "no",
-                    "reason": fate,
-                }
+                {"question": question, "answer": answer, "reason": fate}
                 for question, answer, fate in self.ignored
             ],
-            "open_questions": [self.problem.questions[q] for q in self.open_questions],
-            "true_class": None if self.true_class is None else names[self.true_class],
+            "open_questions": list(self.open_questions),
+            "true_class": self.true_class,
         }
 
 
 def explain(
-    policy: Policy[Any],
-    answers: Iterable[tuple[int, int]] | None = None,
+    policy: Policy[Any] | Problem | Plan | Tree,
+    answers: Iterable[tuple[str | int, str | int]] | Mapping[str, str | int] | None = None,
     *,
-    true_class: str | None = None,
+    true_class: str | int | None = None,
     rng: np.random.Generator | int = 0,
 ) -> Trace:
     """Show why an item gets its label: question, answer and posterior, step by step.
@@ -151,29 +180,74 @@ def explain(
     Parameters
     ----------
     policy
-        The policy that chooses the questions.
+        The policy that chooses the questions; a tree or plan, which is asked to its end; or a
+        problem, for the adaptive policy with its defaults.
     answers
-        Answers so far as (question, 0 or 1); without them a simulated crowd replies.
+        Answers so far as (question, answer), each by another worker: names or numbers, and yes, no,
+        1 or 0. Answers that the policy did not ask for, or that come after the label, are listed
+        as ignored. Without them a simulated crowd replies.
     true_class
-        True class of the item, for the simulated crowd; drawn if not given.
+        True class of the item, by name or number, for the simulated crowd; drawn if not given.
     rng
         Seed of the simulated crowd.
 
+    Examples
+    --------
     >>> import crowdtree as ct
     >>> policy = ct.AdaptivePolicy(ct.example("table1"), target_error=0.01)
-    >>> ct.explain(policy, [(0, 1), (0, 1)]).verdict().split(" after")[0]
-    'Label: c4'
+    >>> trace = ct.explain(policy, [("T1", "yes"), ("T1", "yes")])
+    >>> trace.label, trace.steps[0].question
+    ('c4', 'T1')
+    >>> trace
+    <Trace: Label: c4 after 2 answers (sure enough); chance of being wrong 0.18... %>
+    >>> ct.explain(ct.example("table1"), true_class="c4", rng=1).label
+    'c4'
     """
+    check_call(explain, locals())
+    if isinstance(policy, Problem):
+        policy = AdaptivePolicy(policy)
+    elif isinstance(policy, Plan | Tree):
+        policy = PlanPolicy(policy)  # type: ignore[arg-type]  # takes a tree as well
     if answers is None:
-        return from_crowd(policy, true_class, rng)
+        return _from_crowd(policy, true_class, rng)
     if true_class is not None:
         raise CrowdtreeError(
             "explain: expected answers, or a true class for a simulated crowd, got both"
         )
-    return from_answers(policy, answers)
+    item = start_item(policy, ITEM)
+    pairs = answers.items() if isinstance(answers, Mapping) else answers
+    for number, pair in enumerate(pairs, start=1):
+        question, value = _answer(policy.problem, pair, number)
+        item = advance(policy, item, Event(ITEM, question, f"worker {number}", value))
+    return from_item(policy, item)
 
 
-def from_item(policy: Policy[Any], item: ItemState, true_class: int | None = None) -> Trace:
+def _answer(problem: Problem, pair: Any, number: int) -> tuple[int, int]:
+    """Question and answer of a pair of names or numbers."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise CrowdtreeError(
+            f"answers: entry {number}: expected (question, answer), got {got(pair)}"
+        )
+    value = CELLS.get(str(pair[1]).strip().lower(), -1)
+    if value not in (0, 1):
+        raise CrowdtreeError(
+            f"answers: entry {number}: expected yes, no, 1 or 0 as the answer, got {got(pair[1])}"
+        )
+    return _index(problem.questions, pair[0], "question"), value
+
+
+def _index(names: tuple[str, ...], value: Any, what: str) -> int:
+    """Place of a question or class, given by its name or number."""
+    if is_number(value, whole=True) and 0 <= value < len(names):
+        return int(value)
+    if value not in names:
+        raise CrowdtreeError(
+            f"{what}: {one_line(value)} is not in the problem, which has {listing(names)}"
+        )
+    return names.index(value)
+
+
+def from_item(policy: Policy[Any], item: ItemState, true_class: str | None = None) -> Trace:
     """Trace an item of a campaign: the answers that counted, in their order.
 
     >>> import crowdtree as ct
@@ -183,60 +257,35 @@ def from_item(policy: Policy[Any], item: ItemState, true_class: int | None = Non
     >>> from_item(policy, item).verdict()
     'Label: c4 after 1 answer (end of the plan); chance of being wrong 3.3... %'
     """
+    names = policy.problem.questions
     steps = tuple(
-        TraceStep(step.question, step.value, np.array(step.posterior))
+        TraceStep(names[step.question], WORDS[step.value], np.array(step.posterior))
         for step in path(policy, item)
     )
     ignored = tuple(
-        (event.question, event.value, fate)
+        (names[event.question], WORDS[event.value], fate)
         for event, fate in zip(item.events, item.fates, strict=True)
         if event.value is not None and fate != "counted"
     )
-    questions = tuple(dict.fromkeys(open_questions(policy, item)))
+    questions = tuple(dict.fromkeys(names[q] for q in open_questions(policy, item)))
     prior = policy.posterior(policy.start())
     return Trace(policy.problem, prior, steps, item.label, questions, true_class, ignored)
 
 
-def from_answers(policy: Policy[Any], answers: Iterable[tuple[int, int]]) -> Trace:
-    """Trace answers as a campaign takes them, given as (question, 0 or 1), each by another worker.
-
-    Answers that the policy did not ask for, or that come after the label, are listed apart.
-
-    >>> import crowdtree as ct
-    >>> policy = ct.AdaptivePolicy(ct.example("table1"), target_error=0.01)
-    >>> from_answers(policy, [(0, 1), (0, 1)]).verdict()
-    'Label: c4 after 2 answers (sure enough); chance of being wrong 0.18... %'
-    """
-    item = start_item(policy, ITEM)
-    for place, (question, value) in enumerate(answers, start=1):
-        item = advance(policy, item, Event(ITEM, question, f"worker {place}", value))
-    return from_item(policy, item)
-
-
-def from_crowd(
-    policy: Policy[Any], true_class: str | None = None, rng: np.random.Generator | int = 0
+def _from_crowd(
+    policy: Policy[Any], true_class: str | int | None, rng: np.random.Generator | int
 ) -> Trace:
-    """Trace an item about which a simulated crowd answers.
-
-    >>> import crowdtree as ct
-    >>> policy = ct.AdaptivePolicy(ct.example("table1"), target_error=0.01)
-    >>> from_crowd(policy, "c4", rng=1).verdict().split(" after")[0]
-    'Label: c4'
-    """
+    """Trace an item about which a simulated crowd answers."""
     problem = policy.problem
     source = generator(rng)
     if true_class is None:
         truth = int(source.choice(problem.n_classes, p=problem.prior / problem.prior.sum()))
-    elif true_class in problem.classes:
-        truth = problem.classes.index(true_class)
     else:
-        raise CrowdtreeError(
-            f"class: {true_class!r} is not in the problem, which has {listing(problem.classes)}"
-        )
+        truth = _index(problem.classes, true_class, "true_class")
     yes = AnswerModel.of(problem).yes[:, truth]
     item = start_item(policy, ITEM)
     while item.label is None:
         question = open_questions(policy, item)[0]
         said = int(source.random() < yes[question])
         item = advance(policy, item, Event(ITEM, question, f"worker {len(item.events) + 1}", said))
-    return from_item(policy, item, truth)
+    return from_item(policy, item, problem.classes[truth])

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree import scores
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.loss import Loss
 from crowdtree.problem import DASH, Problem
@@ -134,10 +135,13 @@ class Tree(Framed, Saved, Drawn):
     certificate: Certificate | None = None
 
     def __post_init__(self) -> None:
+        check_call(Tree, vars(self))
         question = np.array(self.question, dtype=np.int32)
-        children = np.array(self.children, dtype=np.int32).reshape(-1, 2)
+        children = np.array(self.children, dtype=np.int32)
         if not len(question):
             raise CrowdtreeError("tree: expected at least one question, got none")
+        if children.ndim != 2 or children.shape[1] != 2:
+            raise CrowdtreeError(f"children: expected two per question, got shape {children.shape}")
         if not np.all((question >= 0) & (question < self.problem.n_questions)):
             raise CrowdtreeError(f"tree: questions are numbered 0..{self.problem.n_questions - 1}")
         leaf = children < 0
@@ -401,6 +405,7 @@ class Tree(Framed, Saved, Drawn):
     @classmethod
     def from_dict(cls, problem: Problem, nested: Mapping[str, Any], method: str = "given") -> Tree:
         """Read the form of :meth:`to_dict`; labels are checked against the table."""
+        check_call(Tree.from_dict, {"problem": problem})
         question: list[int] = []
         children: list[list[int]] = []
         leaves: list[tuple[str, int]] = []

@@ -8,6 +8,7 @@ import pytest
 
 import crowdtree as ct
 from cli.helpers import result, run
+from crowdtree.designers import DESIGNERS
 
 
 def test_design_prints_the_answer_first_and_how_to_go_on(birds, capsys):
@@ -33,7 +34,7 @@ def test_design_json_has_the_public_names(birds, capsys):
     assert found["votes"] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("method", list(ct.DESIGNERS))
+@pytest.mark.parametrize("method", list(DESIGNERS))
 def test_every_method_designs(method, capsys):
     found = result(capsys, "design", "example:table1", "--method", method)
     assert found["method"] == method

@@ -33,7 +33,7 @@ def test_explain_shows_the_reason(policy, capsys):
 
 def test_explain_takes_answers_and_a_plan_and_writes_a_page(tmp_path, capsys):
     plan = tmp_path / "plan.json"
-    ct.save_plan(PLAN, plan)
+    ct.save(PLAN, plan)
     page = tmp_path / "trace.html"
     words = ["explain", plan, "--policy", "margin", "--answers", "T1=yes, T1 = NO,T1=1"]
     assert run(*words, "--html", page, "--json") == 0

@@ -162,18 +162,18 @@ def test_wide_tables(said, tmp_path, capsys):
     assert "workers are the columns anna, ben, carla" in notes
     rated = put(tmp_path / "r.csv", ["photo", "r_1", "r_2", "r_3"], [(r[0], *r[2:]) for r in rows])
     assert learned(capsys, rated, "--workers", "r_*")[0]["labels"] == found["labels"]
-    read = ct.load_answers(path, workers=["anna", "ben"])
+    read = ct.load(path, "answers", workers=["anna", "ben"])
     assert read.n_rows == 80
     with pytest.raises(CrowdtreeError, match="expected a list of columns"):
-        ct.load_answers(path, workers="anna")
+        ct.load(path, "answers", workers="anna")
 
 
 def test_wide_tables_of_questions(tmp_path):
     rows = [(n, who, (n + w) % 2, n % 2, "fine") for n in range(9) for w, who in enumerate(PEOPLE)]
     path = put(tmp_path / "q.csv", ["task", "worker", "flies", "hunts", "remark"], rows)
     with pytest.raises(CrowdtreeError, match=r"'remark' has other answers .*--question flies,hu"):
-        ct.load_answers(path)
-    read = ct.load_answers(path, columns={"question": "flies,hunts"})
+        ct.load(path, "answers")
+    read = ct.load(path, "answers", columns={"question": "flies,hunts"})
     assert set(read["question"]) == {"flies", "hunts"}
     assert read.n_rows == 54
 
@@ -239,12 +239,12 @@ def test_label_studio_json_min(said, tmp_path):
     path = tmp_path / "min.json"
     path.write_text(json.dumps(rows))
     with pytest.warns(ct.CrowdtreeWarning, match="1 answer with several choices left out"):
-        read = ct.load_answers(path)
+        read = ct.load(path, "answers")
     assert dict(ct.learn(read).labels) == {
         str(int(t)): x for t, x in ct.learn(_mapping(said)).labels.items()
     }
     path.write_text(json.dumps([{**row, "id": n} for n, row in enumerate(rows[:-1])]))
-    read = ct.load_answers(path, columns={"label": "topic", "task": "text"})
+    read = ct.load(path, "answers", columns={"label": "topic", "task": "text"})
     assert read.task_column == "text"
 
 
@@ -293,7 +293,7 @@ learned = ct.learn({str(path)!r}, {{"000": "bug"}})
 learned.update({{"task": ["000"], "worker": ["dora"], "label": ["bug"]}})
 asked = {{"task": [1, 2] * 6, "question": ["p"] * 6 + ["q"] * 6, "worker": list("aabbcc") * 2}}
 ct.learn({{**asked, "label": [0, 1] * 6}}, {{1: "x", 2: "y"}}).to_dict()
-print(len(ct.load_labels({str(tmp_path / "l.csv")!r}).items), len(learned.labels))
+print(len(ct.load({str(tmp_path / "l.csv")!r}).items), len(learned.labels))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -174,7 +174,7 @@ def test_exports_are_recognised_and_said(form, tool, leaves, tmp_path, capsys):
     assert f"recognised as an export of {tool}" in shown.err
     frame = interchange.load_answers(path)
     assert dict(learn(frame).labels) == dict(learn(answers).labels)
-    assert "crowdtree.load_answers" in complaint(capsys, "learn", path, "--format", "plain")
+    assert "crowdtree.load" in complaint(capsys, "learn", path, "--format", "plain")
 
 
 def test_columns_of_answers_in_upper_case(leaves, tmp_path):

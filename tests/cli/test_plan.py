@@ -48,7 +48,7 @@ def test_simulate_report_explain_campaigns_and_python_read_the_plan(chosen, tmp_
     capsys.readouterr()
 
 
-def test_options_that_the_plan_has_decided_are_refused(chosen, birds, capsys):
+def test_options_that_the_plan_has_decided_are_refused(chosen, capsys):
     for words in (
         ("simulate", chosen, "--target-error", 0.1),
         ("simulate", chosen, "--policy", "batch"),
@@ -66,7 +66,7 @@ def test_the_tree_alone_can_be_written_and_drawn(birds, tmp_path, capsys):
     words = ("plan", birds, "--error", 0.03, "--tree", "-o", tree, "--draw", picture)
     assert run(*words) == 0
     assert "until one side leads by" in capsys.readouterr().out
-    plan = ct.load_plan(tree)
+    plan = ct.load(tree)
     assert ct.evaluate(plan).misclassification <= 0.03
     assert picture.exists()
     found = result(capsys, "simulate", tree, "--items", 4000)  # as the plan that it is

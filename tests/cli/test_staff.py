@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-import crowdtree as ct
 from cli.helpers import result
+from crowdtree.staffing import STAFFERS
 
 
-@pytest.mark.parametrize("method", list(ct.STAFFERS))
+@pytest.mark.parametrize("method", list(STAFFERS))
 def test_every_method_staffs(method, birds, capsys):
     found = result(capsys, "staff", birds, "--workers", 6, "--method", method)
     assert sum(found["votes"]) >= 3

@@ -100,7 +100,7 @@ def test_problems_and_plans_from_standard_input(birds, tmp_path, piped, capsys):
     problem = ct.load_problem(birds)
     expected = ct.evaluate(ct.design(problem)).misclassification
     for ending in ("csv", "csv.gz", "tsv", "xlsx", "yaml", "json"):
-        ct.save_problem(problem, path := tmp_path / f"p.{ending}")
+        ct.save(problem, path := tmp_path / f"p.{ending}")
         for verb in ("design", "pilot"):  # a problem; a problem or a plan
             piped(path.read_bytes())
             found = result(capsys, verb, "-")

@@ -11,7 +11,8 @@ from hypothesis import assume, given, settings
 import crowdtree as ct
 from contracts import check_tree
 from contracts.oracle import Row, final_partition, splitting
-from crowdtree import DESIGNERS, CrowdtreeError, Problem, Tree
+from crowdtree import CrowdtreeError, Problem, Tree
+from crowdtree.designers import DESIGNERS
 from strategies import is_separable, problems
 
 ALL = sorted(DESIGNERS)

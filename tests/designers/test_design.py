@@ -319,7 +319,7 @@ def test_compiled_and_plain_choices_agree(
 def test_no_compilation_on_the_small_path() -> None:
     code = (
         "import sys, crowdtree as ct; "
-        "[ct.design(ct.example('table1'), m) for m in ct.DESIGNERS if m != 'optimal']; "
+        "[ct.design(ct.example('table1'), m) for m in ct.designers.DESIGNERS if m != 'optimal']; "
         "print('numba' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -410,7 +410,7 @@ def test_random_orders() -> None:
     ("method", "options", "message"),
     [
         ("best", {}, "method: 'best' is unknown; choose from fm, fc, fc-printed"),
-        ("fm", {"r": 2.0}, "design: method 'fm' takes no such option"),
+        ("fm", {"r": 2.0}, "design: method 'fm' has no option 'r'"),
         ("fc", {"r": 0.0}, "r: must be positive and finite, got 0.0"),
         ("fc", {"r": float("nan")}, "r: must be positive and finite, got nan"),
         ("fc", {"r": float("inf")}, "r: must be positive and finite, got inf"),

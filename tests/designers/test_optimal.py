@@ -127,7 +127,7 @@ def test_only_optimal_trees_have_a_certificate():
         ({"gap_limit": float("nan")}, "gap_limit"),
         ({"node_limit": 0}, "node_limit"),
         ({"memory_limit": 10}, "memory_limit"),
-        ({"colour": "red"}, "no such option"),
+        ({"colour": "red"}, "has no option 'colour'"),
     ],
 )
 def test_bad_limits_get_one_line(options, says):

@@ -204,7 +204,7 @@ def test_what_was_not_edited_verifies(audit, data):
 @pytest.mark.parametrize("sort", sorted(UNSEEN))
 def test_a_signature_finds_what_recomputing_cannot(sort, audit, tmp_path):
     path = tmp_path / "audit.json"
-    ct.save_audit(audit, path, key=KEY)
+    ct.save(audit, path, key=KEY)
     assert ct.verify_audit(path, key=KEY).signed
     edited = json.loads(path.read_text())
     TAMPERING[sort](edited)
@@ -217,10 +217,10 @@ def test_a_signature_finds_what_recomputing_cannot(sort, audit, tmp_path):
 
 def test_a_signed_audit_stays_signed(audit, data, tmp_path):
     path = tmp_path / "audit.json"
-    ct.save_audit(audit, path, key=KEY)
+    ct.save(audit, path, key=KEY)
     loaded = ct.load_audit(path)
     with pytest.raises(ct.CrowdtreeError, match="is signed; give its key"):
-        ct.save_audit(loaded, path)
+        ct.save(loaded, path)
     with pytest.raises(ct.CrowdtreeError, match="is not signed"):
         verify(data, key=KEY)
 
@@ -245,7 +245,7 @@ def test_labels_beside_a_certificate(audit, data):
 
 
 def test_labels_come_from_every_kind_of_file(tmp_path):
-    expected = ct.load_labels({"item": ["007", "b"], "label": ["x", "y"], "error": [0.25, 0.0]})
+    expected = ct.load({"item": ["007", "b"], "label": ["x", "y"], "error": [0.25, 0.0]})
     text = "task;label;posterior_error;status\n007;x;0.25;done\nb;y;0;done\nc;;;set aside\n"
     (tmp_path / "a.csv").write_text(text)
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text.encode()))
@@ -255,7 +255,7 @@ def test_labels_come_from_every_kind_of_file(tmp_path):
     (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)))
     pl.DataFrame(rows, strict=False).write_parquet(tmp_path / "e.parquet")
     for name in ("a.csv", "a.csv.gz", "b.csv", "c.json", "d.jsonl", "e.parquet"):
-        assert ct.load_labels(tmp_path / name) == expected, name
+        assert ct.load(tmp_path / name) == expected, name
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_labels_come_from_every_kind_of_file(tmp_path):
 )
 def test_labels_that_are_wrong_are_refused(text, words):
     with pytest.raises(ct.CrowdtreeError) as error:
-        ct.load_labels(text.encode(), name="labels.csv")
+        ct.load(text.encode(), "labels", name="labels.csv")
     assert words in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -286,7 +286,7 @@ def test_foreign_files_are_refused(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"nothing")
     for name in ("a.json", "a.parquet"):
         with pytest.raises(ct.CrowdtreeError):
-            ct.load_labels(tmp_path / name)
+            ct.load(tmp_path / name)
     with pytest.raises(ct.CrowdtreeError):
         ct.verify_audit(tmp_path / "a.json")
     with pytest.raises(ct.CrowdtreeError, match="expected yes or no"):
@@ -309,6 +309,6 @@ def test_a_loaded_audit_equals_the_saved_one(tmp_path):
 
 def test_an_item_has_one_label():
     with pytest.raises(ct.CrowdtreeError, match=r"line 4: item 'a' occurs twice \(before: .*2\)"):
-        ct.load_labels(b"item,label,error\na,x,0.1\nb,x,0.1\na,y,0.1\n", name="labels.csv")
+        ct.load(b"item,label,error\na,x,0.1\nb,x,0.1\na,y,0.1\n", name="labels.csv")
     with pytest.raises(ct.CrowdtreeError, match="load a file first"):
         ct.Audit("labels.csv")

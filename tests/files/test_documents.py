@@ -95,7 +95,7 @@ def test_short_document(tmp_path: Path) -> None:
         (
             "worker_error: 0.3",
             "kind: plan",
-            ["expected a problem, got a plan; load_plan and crowdtree"],
+            ["expected a problem, got a plan; load and crowdtree"],
         ),
     ],
 )

@@ -22,10 +22,10 @@ PROBLEM = Problem(
 @pytest.mark.parametrize("ending", FORMATS)
 def test_a_loss_is_saved_and_loaded(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"problem{ending}"
-    ct.save_problem(PROBLEM, path)
+    ct.save(PROBLEM, path)
     assert load_problem(path) == PROBLEM
     plain = PROBLEM.replace(loss=None)
-    ct.save_problem(plain, path)  # and removes what was beside it
+    ct.save(plain, path)  # and removes what was beside it
     assert load_problem(path) == plain
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
 
@@ -52,7 +52,7 @@ def test_blank_columns_move_no_loss(tmp_path: Path) -> None:
 
 def test_mistakes_name_the_file_of_the_loss(tmp_path: Path) -> None:
     path, costs = tmp_path / "problem.csv", tmp_path / "costs.yaml"
-    ct.save_problem(PROBLEM.replace(loss=None), path)
+    ct.save(PROBLEM.replace(loss=None), path)
     costs.write_text("nevr: [[a, b]]\n")
     with pytest.raises(CrowdtreeError, match=r"costs\.yaml: loss: no field 'nevr'"):
         load_problem(path, loss=costs)
@@ -60,7 +60,7 @@ def test_mistakes_name_the_file_of_the_loss(tmp_path: Path) -> None:
 
 def test_a_loss_is_given_in_place_of_the_files(tmp_path: Path) -> None:
     path = tmp_path / "problem.csv"
-    ct.save_problem(PROBLEM.replace(loss=None), path)
+    ct.save(PROBLEM.replace(loss=None), path)
     table = tmp_path / "costs.csv"
     table.write_text("truth;b;c\na;7,25;\nb;;0,5\nrefer;2,5\n")
     expected = [[0, 7.25, 1], [1, 0, 0.5], [1, 1, 0]]
@@ -75,7 +75,7 @@ def test_a_loss_is_given_in_place_of_the_files(tmp_path: Path) -> None:
     for other in (document, frame, {"matrix": expected, "refer": 2.5}):
         assert load_problem(path, loss=other) == found
     whole = tmp_path / "problem.yaml"
-    ct.save_problem(PROBLEM, whole)
+    ct.save(PROBLEM, whole)
     assert load_problem(whole, loss=table) == found.replace()
 
 
@@ -98,7 +98,7 @@ def test_a_loss_is_given_in_place_of_the_files(tmp_path: Path) -> None:
 )
 def test_bad_tables_are_refused_in_one_line(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "problem.csv"
-    ct.save_problem(PROBLEM.replace(loss=None), path)
+    ct.save(PROBLEM.replace(loss=None), path)
     (tmp_path / "problem.loss.csv").write_text(text)
     with pytest.raises(CrowdtreeError, match=words) as caught:
         load_problem(path)
@@ -115,8 +115,8 @@ def test_bad_losses_of_documents_name_the_file(loss: Any) -> None:
 def test_a_class_named_refer_needs_a_document(tmp_path: Path) -> None:
     problem = Problem(["refer", "b"], None, ["q"], [[0, 1]], 0.1, loss={"refer": 2})
     with pytest.raises(CrowdtreeError, match=r"save it as \.yaml"):
-        ct.save_problem(problem, tmp_path / "it.csv")
+        ct.save(problem, tmp_path / "it.csv")
     assert not list(tmp_path.iterdir())
     other = problem.replace(loss=[[0, 3], [1, 0]])
-    ct.save_problem(other, tmp_path / "it.csv")
+    ct.save(other, tmp_path / "it.csv")
     assert load_problem(tmp_path / "it.csv") == other

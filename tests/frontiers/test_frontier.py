@@ -211,8 +211,8 @@ def test_undecided_items_of_a_plan_are_reported_as_such(stopping, tmp_path):
     plan = ct.frontier(problem, max_votes=7).plan_for(error=0.25, undecided=0.6)
     value = ct.evaluate(plan)
     assert 0 < value.undecided < 1
-    ct.save_plan(plan, tmp_path / "plan.json")
-    again = ct.load_plan(tmp_path / "plan.json")
+    ct.save(plan, tmp_path / "plan.json")
+    again = ct.load(tmp_path / "plan.json")
     assert again.undecided == plan.undecided
     policy = ct.PlanPolicy(again, stopping)
     run = ct.simulate(problem, policy, 20_000, 1)

@@ -40,7 +40,7 @@ def audited(labels: ct.Labels, truth: dict[str, str], checks: int) -> ct.Audit:
 
 def test_checks_are_known_items_with_weights() -> None:
     answers, truth = asked()
-    audit = audited(ct.load_labels(learn(answers)), truth, 60)
+    audit = audited(ct.load(learn(answers)), truth, 60)
     learned, plain = learn(answers, audit), learn(answers, audit.truths)
     assert all(learned.labels[item] == truth[item] for item in audit.truths)
     assert isinstance(learned.fitted_discount, CrowdMap)
@@ -83,8 +83,8 @@ def test_the_command_takes_a_certificate(tmp_path, capsys) -> None:
     table = tmp_path / "answers.csv"
     rows = zip(*answers.values(), strict=True)
     table.write_text("task,worker,label\n" + "".join(f"{','.join(row)}\n" for row in rows))
-    audit = audited(ct.load_labels(learn(answers)), truth, 30)
-    ct.save_audit(audit, tmp_path / "audit.json")
+    audit = audited(ct.load(learn(answers)), truth, 30)
+    ct.save(audit, tmp_path / "audit.json")
     args = ["learn", str(table), "--gold", str(tmp_path / "audit.json"), "--json"]
     with pytest.raises(SystemExit) as end:
         main(args)

@@ -105,7 +105,7 @@ def test_a_plan_of_the_same_questions_in_another_order_is_told_apart():
 
 def test_evaluate_refuses_what_was_not_learned():
     tree = ct.design(table(0.1))
-    with pytest.raises(CrowdtreeError, match=r"expected what learn\(...\) returned, got str"):
+    with pytest.raises(CrowdtreeError, match=r"expected what learn\(...\) returned, got the text"):
         ct.evaluate(tree, "junk")
 
 

@@ -13,7 +13,7 @@ from crowdtree import CrowdtreeError
 from crowdtree.learning import learn
 from crowdtree.learning.subtypes import _em, _Sheet
 from crowdtree.policy import AdaptivePolicy, Answer, Ask, SubtypePolicy, policy_from_dict
-from crowdtree.trace import from_crowd
+from crowdtree.trace import explain
 
 
 def kinds_of_things(rng, items, kinds):
@@ -210,7 +210,7 @@ def test_policy_is_written_and_read_and_followed(subtypes):
     state = policy.update(policy.start(), Answer(3, 1))
     assert policy.load(policy.dump(state)).log_posterior == pytest.approx(state.log_posterior)
     assert again.ask(again.load(policy.dump(state))) == policy.ask(state)
-    assert from_crowd(subtypes.policy(target_error=0.1), rng=1).label is not None
+    assert explain(subtypes.policy(target_error=0.1), rng=1).label is not None
 
 
 def test_reachable_error_is_that_of_the_classes(subtypes):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import xml.etree.ElementTree as ET
 from functools import cache
 
@@ -195,7 +197,7 @@ def test_thousands_of_flags_are_printed_as_a_summary():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"crowdtree": 1, "kind": "house"}', "kind: expected one of problem, .*got 'house'"),
+        ('{"crowdtree": 1, "kind": "house"}', "kind: expected one of audit, .*got 'house'"),
         ('{"crowdtree": 1, "kind": "run", "truth": []}', "is not a run that crowdtree wrote"),
         ('{"crowdtree": 1, "kind": "frontier"}', "is not a frontier that crowdtree wrote"),
         ('{"crowdtree": 1, "kind": "learned", "answers": 3}', "is not a learned"),
@@ -239,5 +241,102 @@ def test_a_path_in_place_of_a_problem_names_the_right_call(call):
 
 @pytest.mark.parametrize("call", [ct.evaluate, ct.staff, ct.PlanPolicy])
 def test_a_problem_in_place_of_a_tree_names_the_right_call(call):
-    with pytest.raises(ct.CrowdtreeError, match=r"got Problem; design\(problem\) makes a tree"):
+    with pytest.raises(ct.CrowdtreeError, match=r"got a Problem; design\(problem\) makes a tree"):
         call(ct.example("table1"))
+
+
+@cache
+def shown() -> dict[str, object]:
+    """One result of every type that a public function returns or a class makes."""
+    problem, policy = ct.example("table1"), results()["adaptive"]
+    return results() | {
+        "trace": ct.explain(policy, rng=1),
+        "open trace": ct.explain(policy, [("T1", "no")]),
+        "sweep": ct.sweep(problem, {"a": policy}, items=50, jobs=1),
+        "comparison": ct.compare_policies(problem, 0.05, items=200),
+        "checkup": ct.check(problem),
+        "pilot": ct.plan_pilot(problem),
+        "forecast": ct.plan_audit([0.01] * 100, 0.05),
+        "point": results()["frontier"][0],
+        "calibration": ct.Calibration(),
+        "monitor": ct.Monitor(policy),
+        "certificate": ct.verify(results()["optimal tree"]),
+        "flags": results()["learned"].flags,
+    }
+
+
+def test_every_result_prints_as_one_line_and_has_an_html_form():
+    for name, result in shown().items():
+        assert str(result) == repr(result), name
+        assert "\n" not in str(result), name
+        assert 5 < len(str(result)) < 400, name
+        assert " object at 0x" not in str(result), name
+        if name != "certificate":  # a tuple of numbers
+            html = result._repr_html_()
+            ET.fromstring(f"<div>{re.sub('<img ([^>]*)>', '<img/>', html)}</div>")
+            assert re.search("<(table|svg|img|pre)", html), name
+
+
+def test_every_type_that_a_public_function_returns_is_shown():
+    types = {type(result).__name__ for result in shown().values()}
+    plain = {"Any", "float", "Path", "module"}
+    for name in ct.__all__:
+        value = getattr(ct, name)
+        if inspect.isfunction(value):
+            made = inspect.signature(value).return_annotation
+            assert made in types | plain, f"{name} returns {made}"
+
+
+@pytest.mark.parametrize("name", ["frontier", "run", "evaluation", "learned"])
+def test_charts_are_drawn_like_trees(name, tmp_path):
+    picture = results()[name].draw()
+    assert picture.startswith("<svg")
+    assert picture.save(tmp_path / "chart.svg").read_text() == str(picture)
+
+
+def test_labels_are_names_with_their_places_beside_them():
+    run, names = results()["run"], ct.example("table1").classes
+    assert set(run.label) <= set(names)
+    assert [names[place] for place in run.label_index] == run.label.tolist()
+    assert [names[place] for place in run.truth_index] == run.truth.tolist()
+    assert shown()["trace"].label in names
+    assert shown()["open trace"].label is None
+    assert set(results()["learned"].labels.values()) <= {"cat", "dog"}
+
+
+def test_load_recognises_tables_by_their_columns(tmp_path):
+    problem, learned = ct.example("table1"), results()["learned"]
+    assert ct.load(ct.save(problem, tmp_path / "problem.csv")) == problem
+    labels = ct.load(learned, "labels")
+    assert ct.load(ct.save(labels, tmp_path / "labels.csv")) == labels
+    answers = pl.DataFrame(ANSWERS)
+    assert ct.load(ct.save(answers, tmp_path / "answers.csv")).equals(answers)
+    answers.write_parquet(tmp_path / "answers.parquet")
+    assert ct.load(tmp_path / "answers.parquet").equals(answers)
+    studio = b'[{"id": 1, "annotations": [{"completed_by": 2, "result": [{"type": "choices", '
+    studio += b'"from_name": "q", "value": {"choices": ["cat"]}}]}]}]'
+    assert ct.load(studio, name="export.json").rows() == [("1", "q", "2", "cat")]
+    assert ct.load(b"item,label,error\nx,a,0.1\n", name="a.csv") == (["x"], ["a"], [0.1], None)
+    assert ct.load(b"task,ann,ben\n1,cat,dog\n", "answers", name="a.csv", form="wide").height == 2
+
+
+def test_load_passes_options_to_the_reader(tmp_path):
+    audit, plan = results()["audit"], results()["plan"]
+    path = ct.save(audit, tmp_path / "audit.json", key=b"secret")
+    assert ct.load(path, key=b"secret").signed
+    with pytest.raises(ct.CrowdtreeError):
+        ct.load(path, key=b"other")
+    better = plan.tree.problem.replace(worker_error=0.01)
+    again = ct.load(plan.save(tmp_path / "plan.json"), problem=better)
+    assert again.tree.problem == better
+    assert again.votes.tolist() == plan.votes.tolist()
+    with pytest.raises(ct.CrowdtreeError, match="load: plan has no option 'key'"):
+        ct.load(tmp_path / "plan.json", key=b"secret")
+    with pytest.raises(ct.CrowdtreeError, match="key: only audits are signed, got a Plan"):
+        ct.save(plan, tmp_path / "plan.json", key=b"secret")
+
+
+def test_one_report_for_plans_learned_answers_and_traces(tmp_path):
+    for name in ("plan", "learned", "trace"):
+        page = ct.write_report(shown()[name], tmp_path / f"{name}.html")
+        assert page.read_text().lower().startswith("<!doctype html>")

@@ -334,7 +334,7 @@ def test_bad_arguments():
         Monitor(AdaptivePolicy(TINY, strict=False), alpha=0)
     with pytest.raises(CrowdtreeError, match="question 7 does not exist"):
         Monitor(AdaptivePolicy(TINY, strict=False)).observe("x", Answer(7, 1))
-    with pytest.raises(CrowdtreeError, match="has no table to compare with"):
+    with pytest.raises(CrowdtreeError, match="policy: expected a policy, got an object"):
         Monitor(object())  # type: ignore[arg-type]
     assert not Monitor(AdaptivePolicy(TINY, strict=False), adapt=False).due
 

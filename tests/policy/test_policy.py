@@ -520,7 +520,7 @@ TWINS = Problem(list("abc"), [0.5, 0.2, 0.3], ["q"], [[0, 0, 1]], 0.1)
         (lambda: AdaptivePolicy(TWINS, 0.5, 2.5), "max_answers: expected a whole number"),
         (lambda: AdaptivePolicy(TWINS, 0.5, 3, width=4), "width: 4 questions at once"),
         (lambda: AdaptivePolicy(TWINS, 0.5, repeats=0), "repeats: expected a whole number"),
-        (lambda: AdaptivePolicy(TWINS, 0.5, criterion="luck"), "criterion: 'luck' is unknown"),
+        (lambda: AdaptivePolicy(TWINS, 0.5, criterion="luck"), "criterion: expected"),
         (lambda: AdaptivePolicy(TWINS, 0.5, endgame=-1), "endgame: expected 0 answers"),
         (lambda: AdaptivePolicy(TWINS, 0.5, price=-1), "price: question 'q' costs -1"),
         (lambda: BatchPolicy(TWINS, 0), "votes: expected a whole number"),

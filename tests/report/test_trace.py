@@ -10,7 +10,7 @@ import pytest
 
 import crowdtree as ct
 from crowdtree.report.trace import trace_page, write_trace_report
-from crowdtree.trace import from_answers
+from crowdtree.trace import explain
 from tracelab import POLICIES
 
 
@@ -35,7 +35,7 @@ def test_the_page_escapes_what_people_wrote(tmp_path: Path):
         [f"cat {nasty}", "dog"], None, ["q"], [[0, 1]], 0.1, texts=[f"Is it {nasty}?"]
     )
     policy = ct.AdaptivePolicy(problem, 0.05)
-    trace = from_answers(policy, [(0, 0), (0, 0), (0, 1)])
+    trace = explain(policy, [(0, 0), (0, 0), (0, 1)])
     page = trace_page(trace)
     found = Texts()
     found.feed(page)
@@ -51,7 +51,7 @@ def test_the_page_escapes_what_people_wrote(tmp_path: Path):
 
 
 def test_bars_are_as_long_as_the_probability():
-    trace = from_answers(POLICIES["adaptive"], [(0, 1)])
+    trace = explain(POLICIES["adaptive"], [(0, 1)])
     widths = [float(w) for w in re.findall(r'class=bar style="width:([\d.]+)%"', trace_page(trace))]
     shares = [
         share

@@ -73,5 +73,5 @@ def test_small_problems_never_load_the_compiler(work):
 
 def test_the_tree_is_certified_as_before():
     tree = ct.design(ct.example("animals"), "optimal")
-    assert ct.check_certificate(tree).status == "optimal"
+    assert ct.verify(tree).status == "optimal"
     assert tree.certificate.value == pytest.approx(0.32285)

@@ -50,7 +50,7 @@ def played(policy: Any, people: int, seed: int) -> tuple[list[int], list[int]]:
 def test_simulated_labels_are_those_of_the_engine(name: str, people: int) -> None:
     policy = POLICIES[name]
     run = simulate(PROBLEM, policy, ITEMS, rng=people, people_per_item=people)
-    assert (run.label.tolist(), run.answers.tolist()) == played(policy, people, seed=people)
+    assert (run.label_index.tolist(), run.answers.tolist()) == played(policy, people, seed=people)
     assert run.answers.min() >= people
 
 
@@ -76,5 +76,5 @@ def test_impossible_numbers_of_people_are_refused() -> None:
         simulate(PROBLEM, few, 10, people_per_item=3)
     with pytest.raises(CrowdtreeError, match="people_per_item: expected at least 1, got 0"):
         simulate(PROBLEM, few, 10, people_per_item=0)
-    with pytest.raises(CrowdtreeError, match="policy: expected a policy, got Tree"):
+    with pytest.raises(CrowdtreeError, match="policy: expected a policy, got a Tree"):
         simulate(PROBLEM, ct.design(PROBLEM), 10, people_per_item=2)  # type: ignore[arg-type]

@@ -178,7 +178,7 @@ def test_simulated_campaigns_take_the_same_answers(
         found = lab.rows(
             sa.select(items.c.task, labels.c.label).join(labels, labels.c.item_id == items.c.id)
         )
-        assert {int(row.task[1:]): row.label for row in found} == dict(enumerate(run.label))
+        assert {int(row.task[1:]): row.label for row in found} == dict(enumerate(run.label_index))
         assert sum(asked.values()) == run.answers.sum()
         lab.agrees()
 

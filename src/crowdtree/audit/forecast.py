@@ -12,6 +12,7 @@ from crowdtree.audit.inputs import checked_errors, checked_share
 from crowdtree.audit.ledger import Ledger, allowed_wrong
 from crowdtree.audit.records import Forecast
 from crowdtree.audit.strata import STRENGTH, stratify
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.rng import generator
 
@@ -59,10 +60,11 @@ def plan_audit(
     >>> found.low <= found.median <= found.high
     True
     """
+    check_call(plan_audit, locals())
     stated = checked_errors(list(errors), "errors")
     bound, confidence = checked_share(bound, "bound"), checked_share(confidence, "confidence")
-    if isinstance(replays, bool) or not isinstance(replays, int) or replays < 1:
-        raise CrowdtreeError(f"replays: expected a whole number of 1 or more, got {replays!r}")
+    if replays < 1:
+        raise CrowdtreeError(f"replays: expected a whole number of 1 or more, got {replays}")
     rng = generator(seed)
     said = np.array(stated)
     used = np.full(len(said), said.mean()) if uniform else said

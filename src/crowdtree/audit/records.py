@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from crowdtree.result_methods import HtmlShown
+
 __all__ = ["Check", "Draw", "Forecast", "Labels", "MeanLoss", "Standing"]
 
 
@@ -97,7 +99,7 @@ class Draw(Protocol):
 
 
 @dataclass(frozen=True)
-class Forecast:
+class Forecast(HtmlShown):
     """How many more checks a bound takes: quantiles over simulated audits.
 
     `reached` is the share of the simulations in which the bound holds, so that it can be reached.

@@ -19,6 +19,7 @@ from crowdtree.audit.ledger import Ledger, allowed_wrong, shared_estimates
 from crowdtree.audit.records import Check, Draw, Forecast, MeanLoss, Standing
 from crowdtree.audit.runs import draw_weights
 from crowdtree.audit.strata import stratify
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.rng import generator
@@ -102,7 +103,7 @@ class Audit(Framed, Saved, Plotted):
         bound: float | None = None,
         confidence: float = 0.95,
         planned: int | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         rng: np.random.Generator | int | None = None,
         known: Mapping[str, str] | None = None,
         correct: bool = False,
@@ -113,8 +114,9 @@ class Audit(Framed, Saved, Plotted):
         if isinstance(items, str):
             raise CrowdtreeError(
                 f"items: expected a list, got the text {one_line(items)}; load a file first: "
-                "Audit(*load_labels(file))"
+                "Audit(*load(file))"
             )
+        check_call(Audit, locals())
         if labels is None and errors is None:
             errors = list(items)
             items, labels = range(len(errors)), [UNLABELLED] * len(errors)
@@ -125,13 +127,15 @@ class Audit(Framed, Saved, Plotted):
         self.items, self.labels, self.errors, self.risks = named
         numbers = map(str, range(len(self.items)))
         self.numbered = set(self.labels) == {UNLABELLED} and self.items == list(numbers)
+        if seed is not None and rng is not None:
+            raise CrowdtreeError("seed, rng: expected one of the two, got both")
         if rng is not None:
             seed = int(rng.integers(2**32)) if isinstance(rng, np.random.Generator) else rng
         self.bound = None if bound is None else checked_share(bound, "bound")
         self.confidence = checked_share(confidence, "confidence")
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise CrowdtreeError(f"seed: expected a whole number of 0 or more, got {seed!r}")
-        self.seed = seed
+        self.seed = int(seed or 0)
+        if self.seed < 0:
+            raise CrowdtreeError(f"seed: expected a whole number of 0 or more, got {seed}")
         self.correct = correct
         self.signed = False
         """Whether it was loaded from a signed certificate."""
@@ -176,13 +180,13 @@ class Audit(Framed, Saved, Plotted):
             raise CrowdtreeError(f"item {one_line(item)} is unknown; it has no label in this audit")
         return place
 
-    def _checked_plan(self, planned: Any) -> int:
+    def _checked_plan(self, planned: int | None) -> int:
         """Accept a planned number of checks, or choose one; 0 for none."""
         items = len(self.items) - len(self.known)
         if planned is None:
             aimed = self.bound is not None or self.loss_bound is not None
             return 0 if aimed else min(PLANNED, (items + 1) // 2)
-        if isinstance(planned, bool) or not isinstance(planned, int) or planned < 0:
+        if planned < 0:
             raise CrowdtreeError(f"planned: expected a number of checks, 0 for none: {planned!r}")
         return min(planned, items)
 
@@ -277,8 +281,9 @@ class Audit(Framed, Saved, Plotted):
 
         Items of one call are drawn with what the checks have shown before it.
         """
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise CrowdtreeError(f"n: expected a whole number of 1 or more, got {n!r}")
+        check_call(Audit.next, {"n": n})
+        if n < 1:
+            raise CrowdtreeError(f"n: expected a whole number of 1 or more, got {n}")
         drawn = min(n, round(float(self._left.sum())))
         return [self.items[self._draw()] for _ in range(drawn)]
 
@@ -421,6 +426,7 @@ class Audit(Framed, Saved, Plotted):
 
         Raises where they are not what the seed, the labels and the results give.
         """
+        check_call(Audit.follow, {"draws": draws})
         for number in range(len(self.checks), len(draws)):
             entry = draws[number]
             for earlier in range(self._done, min(entry.after, number)):
@@ -496,6 +502,7 @@ class Audit(Framed, Saved, Plotted):
 
     def needed(self, bound: float, replays: int = REPLAYS) -> float:
         """Estimate how many more checks certify a bound: a median, infinite if out of reach."""
+        check_call(Audit.needed, locals())
         total = allowed_wrong(checked_share(bound, "bound"), len(self.items)) + 1
         ledger = self._all
         state = "reached" if ledger.most_wrong() < total else "open"
@@ -628,6 +635,7 @@ class Audit(Framed, Saved, Plotted):
 
         The working model is what stated errors and checks say together. None without a bound.
         """
+        check_call(Audit.forecast, locals())
         if self.bound is None or self._to_reject is None:
             return None
         state = "open" if self.correct and self.state == "impossible" else self.state
@@ -637,6 +645,7 @@ class Audit(Framed, Saved, Plotted):
 
     def forecast_loss(self, replays: int = REPLAYS, *, seed: int = 0) -> Forecast | None:
         """How many more checks the wanted bound on the mean loss takes; as :meth:`forecast`."""
+        check_call(Audit.forecast_loss, locals())
         allowed, ledger = self._loss_allowed, self._lost
         if self.loss_bound is None or allowed is None or ledger is None:
             return None

@@ -38,7 +38,7 @@ def check_verb(
     said = [str(w.message) for w in caught]
 
     def show(console: Any) -> None:
-        for line in (*str(found).split("\n"), *(f"Warning: {text}" for text in said)):
+        for line in (*found.to_text().split("\n"), *(f"Warning: {text}" for text in said)):
             console.print(line, soft_wrap=True, markup=False)
 
     again = ReadingGroups(**asdict(reading), allow_groups=bool(found.groups))

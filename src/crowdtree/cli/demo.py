@@ -16,9 +16,9 @@ from crowdtree.cli.render.plan import show_tree
 from crowdtree.cli.render.progress import counting, progress
 from crowdtree.designers import design
 from crowdtree.evaluation import evaluate
+from crowdtree.paper import reproduce
 from crowdtree.plots import draw_tree
 from crowdtree.report import write_report
-from crowdtree.reproduction import reproduce
 from crowdtree.staffing import staff
 from crowdtree.text import amount, percent
 

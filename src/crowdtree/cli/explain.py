@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,7 +21,7 @@ from crowdtree.cli.options import (
 )
 from crowdtree.cli.policy import PolicyOptions, read_policy
 from crowdtree.errors import CrowdtreeError
-from crowdtree.problem import Problem
+from crowdtree.problem import CELLS, Problem
 from crowdtree.report.trace import write_trace_report
 from crowdtree.trace import explain
 
@@ -75,7 +76,7 @@ def explain_verb(
         raise CrowdtreeError(
             "explain: expected either --answers or --class (for a simulated crowd), got both"
         )
-    given = None if answers is None else _answers(problem, answers)
+    given = None if answers is None else list(_answers(problem, answers))
     trace = explain(chosen, given, true_class=true_class, rng=seed)
     if outputs.html is not None:
         write_trace_report(outputs.html, trace)
@@ -87,13 +88,11 @@ def explain_verb(
     render.emit(outputs.as_json, trace.to_dict(), show, [outputs.html])
 
 
-def _answers(problem: Problem, words: str) -> list[tuple[int, int]]:
+def _answers(problem: Problem, words: str) -> Iterator[tuple[str, str]]:
     """Read ``flies=yes,hunts=no``."""
-    found = []
-    values = {"yes": 1, "y": 1, "1": 1, "no": 0, "n": 0, "0": 0}
     for entry in filter(None, (part.strip() for part in words.split(","))):
-        name, _, value = entry.rpartition("=")
-        if value.strip().lower() not in values or not name:
+        name, _, value = (part.strip() for part in entry.rpartition("="))
+        if CELLS.get(value.lower()) not in (0, 1) or not name:
             raise CrowdtreeError(f"--answers: expected question=yes or question=no, got {entry!r}")
-        found.append((problem.question_index(name.strip()), values[value.strip().lower()]))
-    return found
+        problem.question_index(name)  # raises where there is none
+        yield name, value

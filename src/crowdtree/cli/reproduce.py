@@ -6,7 +6,7 @@ from typing import Any
 
 from crowdtree.cli import render
 from crowdtree.cli.options import AsJson, Folder, check_folder
-from crowdtree.reproduction import reproduce
+from crowdtree.paper import reproduce
 
 __all__ = ["reproduce_verb"]
 

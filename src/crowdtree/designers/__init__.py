@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from crowdtree.checking import check_call, check_options
 from crowdtree.designers.baselines import gain, gini, random
 from crowdtree.designers.greedy import fc, fc_printed, fm
 from crowdtree.designers.optimal import optimal, verify
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.evaluation import Uncertain
-from crowdtree.problem import Dash, Problem, check_problem
+from crowdtree.problem import Dash, Problem
 from crowdtree.tree import Tree
 
 __all__ = ["DESIGNERS", "design", "refuse_groups", "verify"]
@@ -87,21 +88,15 @@ def design(
     │                          └─ yes → c5
     └─ yes → c4
     """
-    check_problem(problem, "design")
+    check_call(design, locals())
     designer = DESIGNERS.get(method)
     if designer is None:
         raise CrowdtreeError(f"method: {method!r} is unknown; choose from {', '.join(DESIGNERS)}")
     if dash is not None and dash != problem.dash:
         problem = problem.replace(dash=dash)
     target = problem if uncertainty is None else _pessimistic(problem, uncertainty)
-    try:
-        tree = designer(target, **options)
-    except TypeError as error:
-        if "unexpected keyword" in str(error):
-            raise CrowdtreeError(
-                f"design: method {method!r} takes no such option ({error})"
-            ) from None
-        raise
+    check_options(f"design: method {method!r}", designer, options)
+    tree = designer(target, **options)
     if not allow_groups:
         refuse_groups(tree)
     if target is problem:

@@ -52,10 +52,16 @@ def random(
     order
         The order itself, as question indices.
     """
+    if order is not None and rng is not None:
+        raise CrowdtreeError("order, rng: expected one of the two, got both")
     if order is None:
         order = generator(rng).permutation(problem.n_questions)
     ranks = np.asarray(order)
-    if ranks.dtype.kind not in "iu" or sorted(ranks.tolist()) != list(range(problem.n_questions)):
+    if (
+        ranks.ndim != 1
+        or ranks.dtype.kind not in "iu"
+        or sorted(ranks.tolist()) != list(range(problem.n_questions))
+    ):
         raise CrowdtreeError(
             f"order: expected every question index from 0 to {problem.n_questions - 1} once"
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.checking import check_call
 from crowdtree.designers.greedy import fc, fm
 from crowdtree.designers.grow import refuse_unsplit
 from crowdtree.designers.loss_search import MOST_SETS, LossSearch, TooLarge, class_weights
@@ -216,6 +217,7 @@ def verify(tree: Tree, certificate: Certificate | None = None) -> Certificate:
     >>> ct.verify(ct.design(ct.example("table1"), "optimal")).status
     'optimal'
     """
+    check_call(verify, locals())
     claim = certificate or tree.certificate
     if claim is None:
         raise CrowdtreeError(f"verify: a tree made by {tree.method!r} has no certificate")

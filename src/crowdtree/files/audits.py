@@ -14,7 +14,7 @@ from typing import Any
 from crowdtree.audit import Audit, Labels
 from crowdtree.errors import CrowdtreeError, listing, one_line
 from crowdtree.files.documents import named
-from crowdtree.files.grids import delimited_grid, frame_grid
+from crowdtree.files.grids import delimited_grid, frame_grid, write_delimited
 from crowdtree.files.items import json_rows
 from crowdtree.files.yaml_json import parse_document, write_document
 from crowdtree.learning.frames import ROLES, is_parquet, read_parquet
@@ -28,6 +28,7 @@ __all__ = [
     "read_checks",
     "read_known",
     "save_audit",
+    "save_labels",
     "verify_audit",
 ]
 
@@ -91,6 +92,14 @@ def load_labels(source: Any, *, name: str | None = None) -> Labels:
     if risks and len(risks) < len(items):
         raise CrowdtreeError("labels: some items have no expected_loss; fill in all or none")
     return Labels(items, labels, errors, risks or None)
+
+
+def save_labels(labels: Labels, path: str | os.PathLike[str]) -> None:
+    """Save labels with their stated errors as a table (.csv) that :func:`load_labels` reads."""
+    columns = {"item": labels.items, "label": labels.labels, "error": labels.errors}
+    if labels.risks is not None:
+        columns |= {"expected_loss": labels.risks}
+    write_delimited(Path(path), [list(columns), *map(list, zip(*columns.values(), strict=True))])
 
 
 def _expected_loss(text: str, item: str, where: str) -> float:

@@ -25,7 +25,7 @@ __all__ = [
 Made = TypeVar("Made")
 KINDS = {
     "problem": "a problem; load_problem and crowdtree design read it",
-    "plan": "a plan; load_plan and crowdtree evaluate read it",
+    "plan": "a plan; load and crowdtree evaluate read it",
     "audit": "the certificate of an audit; load_audit and crowdtree audit show read it",
 }
 """What a document may be, and what reads it."""

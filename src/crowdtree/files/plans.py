@@ -98,8 +98,7 @@ def load_plan(
     >>> import crowdtree as ct, pathlib, tempfile
     >>> plan = ct.staff(ct.design(ct.example("table1")), workers=8)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ct.save_plan(plan, pathlib.Path(folder, "plan.json"))
-    ...     load_plan(pathlib.Path(folder, "plan.json")) == plan
+    ...     load_plan(ct.save(plan, pathlib.Path(folder, "plan.json"))) == plan
     True
     """
     file = open_source(source, name)

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crowdtree.checking import check_call
 from crowdtree.designers import design, refuse_groups
 from crowdtree.designers.exact import is_tabulated
 from crowdtree.designers.loss_search import MOST_SETS, LossSearch
@@ -22,7 +23,7 @@ from crowdtree.frontiers.priced_search import Priced, exact_solver, greedy_tree
 from crowdtree.frontiers.supported import Curve
 from crowdtree.frontiers.vote_options import Options, question_prices
 from crowdtree.jit import can_compile
-from crowdtree.problem import DASH, Problem, check_problem
+from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
 
 __all__ = ["frontier"]
@@ -100,7 +101,7 @@ def frontier(
     >>> front.proven, front[0].misclassification > front[-1].misclassification
     (True, True)
     """
-    check_problem(problem, "frontier")
+    check_call(frontier, locals())
     if max_points < 2:
         raise CrowdtreeError(f"max_points: expected at least 2, got {max_points!r}")
     check_limits(time_limit, 0.0, node_limit, memory_limit)
@@ -108,8 +109,6 @@ def frontier(
     large = problem.loss is not None and not either and not LossSearch(problem).reachable()
     plain = not can_compile() and problem.loss is None and not is_tabulated(problem.outcome)
     chosen = method or ("greedy" if either or large or plain else "optimal")
-    if chosen not in ("optimal", "greedy"):
-        raise CrowdtreeError(f'method: must be "optimal" or "greedy", got {chosen!r}')
     if chosen == "optimal" and either:
         raise CrowdtreeError(
             'frontier: method "optimal" requires that - means inapplicable; use "greedy"'

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.checking import check_call
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
 from crowdtree.fixed_plan import Plan, Vote
@@ -227,6 +228,7 @@ class Frontier(Framed, Saved, Plotted):
         time_limit
             Seconds for the search of all plans; 0 leaves it out.
         """
+        check_call(type(self).plan_for, locals())
         goal = Goal(error, answers, cost, loss, undecided)
         goal.check()
         if error is not None:

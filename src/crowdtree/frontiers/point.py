@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.fixed_plan import Plan
+from crowdtree.result_methods import HtmlShown
 
 __all__ = ["Point"]
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class Point(HtmlShown):
     """A plan on the frontier, with its error and cost and what is proven about them.
 
     `gap` is how far ``additive error + price x planned cost`` is above a proven bound, as a share,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.problem import DASH, Problem
 from crowdtree.text import squeezed
@@ -49,7 +50,7 @@ def learn(
     answers
         Columns ``task, question, worker, label`` (``task, worker, label`` for one question): a
         frame (polars, pandas, pyarrow), a mapping of columns, the path of a CSV or Parquet file, or
-        a list of them. Other layouts: :func:`crowdtree.load_answers`.
+        a list of them. Other layouts: :func:`crowdtree.load`.
     gold
         Known classes: columns ``task, label``, a mapping from task to class, a path, or a
         :class:`crowdtree.Audit`, whose checks are weighted by the chances with which they were
@@ -105,13 +106,12 @@ def learn(
     from crowdtree.learning import model
     from crowdtree.learning.frames import Columns
 
+    check_call(learn, locals())
     for name, value in (("level", level), ("certain", certain)):
-        if not isinstance(value, int | float) or not 0.5 <= value < 1:
+        if not 0.5 <= value < 1:
             raise CrowdtreeError(
                 f"{name}: expected a probability from 0.5 to below 1, got {value!r}"
             )
-    if problem is not None and not isinstance(problem, Problem):
-        raise CrowdtreeError(f"problem: expected a Problem, got {type(problem).__name__}")
     if problem is not None and classes is not None:
         raise CrowdtreeError("classes: the problem names them already; give one of the two")
     if gold is None and isinstance(answers, Columns):

@@ -360,7 +360,7 @@ def _usual(header: Sequence[str], plain: Sequence[str], role: str, where: str) -
 
 def _how_to_name(header: Sequence[str], needed: tuple[str, ...]) -> str:
     if "annotations" in header:
-        return "read an export of Zooniverse with crowdtree.load_answers"
+        return "read an export of Zooniverse with crowdtree.load"
     said = f"name the columns {', '.join(needed)}, or say what they are called with columns={{...}}"
     said += f" ({', '.join(f'--{role}' for role in needed)})"
     if "worker" in needed:
@@ -385,7 +385,7 @@ def _read_file(
     head, packed = file.head(), file.is_gzip()
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"[", b"{")):
         raise CrowdtreeError(
-            f"{file.name}: expected CSV or Parquet, got JSON; read it with crowdtree.load_answers"
+            f"{file.name}: expected CSV or Parquet, got JSON; read it with crowdtree.load"
         )
     if file.path is not None and not packed and (size := file.path.stat().st_size) > _SMALL_SIZE:
         _check_memory(file, int(size * max(1, head.count(b"\n")) / len(head)), what)

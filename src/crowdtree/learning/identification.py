@@ -237,7 +237,9 @@ def _for_another_person(
     )  # fmt: skip
     stated = made.discounted(log_prior, last.log_posterior, last.answers)
     wrong = stated.argmax(axis=1) != last.of_item
-    errors = log_odds(wrong, ReplayedStates.last(named).of_item, float(wrong.mean()))
+    few = 0.5 / len(wrong)  # half an item, where none or all are wrong
+    expected = float(np.clip(wrong.mean(), few, 1 - few))
+    errors = log_odds(wrong, ReplayedStates.last(named).of_item, expected)
     error = Another.of(*errors)
     odds = np.array([-Z95, Z95]) * error.sd + error.centre
     low, high = (1 / (1 + np.exp(-odds))).tolist()

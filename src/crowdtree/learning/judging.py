@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.loss import Decision, Loss
 from crowdtree.stats import normal_quantile
@@ -44,6 +45,7 @@ class Accuracy(NamedTuple):
 
         What is known already and what each item adds are taken as normal.
         """
+        check_call(Accuracy.needed, {"half_width": half_width})
         if not half_width > 0:
             raise CrowdtreeError(f"half_width: expected a number above 0, got {half_width!r}")
         z = normal_quantile(self.level)

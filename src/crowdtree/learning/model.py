@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.compare import against_assumed, confused_pairs
@@ -509,6 +510,7 @@ class Learned(Framed, Saved, Plotted):
         """Make the problem with every error at the upper end of its credible interval."""
         from crowdtree.learning.pilot import upper_problem
 
+        check_call(Learned.upper_problem, {"level": level})
         return upper_problem(self, self.level if level is None else level)
 
     def credible_interval(

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree import voting
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.learning.learned_problem import quietly_replaced
 from crowdtree.problem import DASH, Problem
+from crowdtree.result_methods import HtmlShown
 from crowdtree.tree import Tree
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ CAUTION = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Pilot:
+class Pilot(HtmlShown):
     """Sizes of a pilot.
 
     Attributes
@@ -64,6 +66,12 @@ class Pilot:
     sensitivity: FloatArray | None = None
     known_items: int | None = None
 
+    def __repr__(self) -> str:
+        return (
+            f"Pilot({self.gold_items:,} items of known class, {self.answers:,} answers: "
+            f"errors to ± {self.half_width:g} at {self.level:g})"
+        )
+
 
 def plan_pilot(
     design: Problem | Tree | Plan,
@@ -87,6 +95,7 @@ def plan_pilot(
     """
     from scipy.special import ndtri
 
+    check_call(plan_pilot, locals())
     if not 0 < half_width < 0.5:
         raise CrowdtreeError(
             f"half_width: expected a number above 0 and below 0.5, got {half_width!r}"

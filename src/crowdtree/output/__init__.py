@@ -7,5 +7,6 @@ from crowdtree.output.documents import load, save
 from crowdtree.output.frames import to_frame
 from crowdtree.output.html import to_html
 from crowdtree.output.pictures import draw, plot
+from crowdtree.output.reports import write_report
 
-__all__ = ["draw", "load", "plot", "save", "to_frame", "to_html"]
+__all__ = ["draw", "load", "plot", "save", "to_frame", "to_html", "write_report"]

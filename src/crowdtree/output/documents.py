@@ -7,28 +7,38 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import singledispatch
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from crowdtree.audit import Audit
+from crowdtree.audit.records import Labels
+from crowdtree.checking import check_call, check_options, got
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.files import load_problem, save_problem
-from crowdtree.files.audits import load_audit, save_audit
+from crowdtree.files.audits import load_audit, load_labels, save_audit, save_labels
 from crowdtree.files.documents import problem_from_dict, problem_to_dict
 from crowdtree.files.formats import DOCUMENTS, ending_of
-from crowdtree.files.plans import check_plan_ending, plan_from_dict, plan_to_dict, save_plan
+from crowdtree.files.interchange import ZOONIVERSE, load_answers, write_crowdkit
+from crowdtree.files.plans import (
+    check_plan_ending,
+    load_plan,
+    plan_from_dict,
+    plan_to_dict,
+    save_plan,
+)
 from crowdtree.files.yaml_json import parse_document, write_document
 from crowdtree.fixed_plan import Plan
 from crowdtree.frontiers import Frontier, Point
 from crowdtree.frontiers.vote_options import Options
+from crowdtree.learning.frames import read_parquet
 from crowdtree.learning.model import Learned
 from crowdtree.planning import PlanChoices
 from crowdtree.policy import POLICIES, policy_from_dict
 from crowdtree.policy.monitor import Alarm, Finding, Revision
 from crowdtree.problem import Problem
-from crowdtree.reading import has_content, open_source
+from crowdtree.reading import Source, has_content, open_source, separator_of
 from crowdtree.simulation.run import Adaptation, Run
 from crowdtree.tree import Tree
 
@@ -37,30 +47,74 @@ __all__ = ["load", "save"]
 Document = dict[str, Any]
 
 
-def save(result: Any, path: str | os.PathLike[str]) -> Path:
-    """Save a result; see :meth:`crowdtree.result_methods.Saved.save`."""
+Kind = Literal["problem", "answers", "labels"]
+
+
+def save(result: Any, path: str | os.PathLike[str], *, key: bytes | None = None) -> Path:
+    """Save a result; :func:`load` reads it back, and what it reads equals what was saved.
+
+    Parameters
+    ----------
+    result
+        A problem (``.csv``, ``.xlsx``, ``.yaml`` or ``.json``), labels or a frame of answers
+        (``.csv``), or a tree, plan, frontier, policy, simulation, audit or learned result
+        (``.json``).
+    path
+        Where to write.
+    key
+        A secret to sign an audit with. An audit that is signed stays signed.
+
+    Examples
+    --------
+    >>> import crowdtree as ct, pathlib, tempfile
+    >>> tree = ct.design(ct.example("table1"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ct.load(ct.save(tree, pathlib.Path(folder, "tree.json"))) == tree
+    True
+    """
+    check_call(save, locals())
+    if key is not None and not isinstance(result, Audit):
+        raise CrowdtreeError(f"key: only audits are signed, got {got(result)}")
     if isinstance(result, Problem):
         save_problem(result, path)
     elif isinstance(result, Audit):
-        save_audit(result, path)
+        save_audit(result, path, key=key)
     elif isinstance(result, Plan):
         save_plan(result, path)
+    elif isinstance(result, Labels):
+        save_labels(result, path)
+    elif hasattr(result, "columns"):
+        write_crowdkit(result, path)
     else:
+        document = document_of(result)
         check_plan_ending(path, "a result")
-        write_document(Path(path), {"crowdtree": 1} | document_of(result))
+        write_document(Path(path), {"crowdtree": 1} | document)
     return Path(path)
 
 
-def load(source: str | os.PathLike[str] | Any, *, name: str | None = None) -> Any:
-    """Load what a ``save`` wrote: a problem, tree, plan, frontier, policy, run and so on.
+def load(source: Any, kind: Kind | None = None, *, name: str | None = None, **options: Any) -> Any:
+    """Load any file: what a ``save`` wrote, and tables of classes, answers or labels.
 
     Parameters
     ----------
     source
-        The path of a file, its bytes, or a binary stream. Tables (``.csv``, ``.xlsx``, frames) are
-        read as problems, with the defaults of :func:`crowdtree.load_problem`.
+        The path of a file, its bytes, a binary stream, or a data frame.
+    kind
+        What a table holds: ``"problem"`` (classes and questions), ``"answers"`` or ``"labels"``
+        with their stated errors; by default it is recognised by its columns.
     name
         File name of bytes or of a stream that has none.
+    options
+        Options of the reader: those of :func:`crowdtree.load_problem` for a problem; for answers
+        `columns` (``{"task": "ticket"}``), `workers` (columns of a wide table) and `form`
+        (``"crowdkit"``, ``"label-studio"``, ``"zooniverse"``, ``"json"``, ``"wide"``); `key` for
+        a signed audit, and `problem` for a plan whose errors have been learned since.
+
+    Returns
+    -------
+    object
+        What was saved; columns of ``task, worker, label`` for answers; for labels their items,
+        labels and errors, as in ``Audit(*load("labels.csv"))``.
 
     Examples
     --------
@@ -70,22 +124,74 @@ def load(source: str | os.PathLike[str] | Any, *, name: str | None = None) -> An
     ...     path = front.save(pathlib.Path(folder, "front.json"))
     ...     ct.load(path) == front
     True
+    >>> ct.load(b"task,worker,label\\n1,ann,cat\\n", name="answers.csv").rows()
+    [('1', 'ann', 'cat')]
     """
-    if not has_content(source):
-        return load_problem(source)
-    file = open_source(source, name)
-    if ending_of(file.name) not in DOCUMENTS:
-        return load_problem(file)
+    check_call(load, locals())
+    file = open_source(source, name) if has_content(source) else source
+    if kind is None and {"columns", "workers", "form"} & options.keys():
+        kind = "answers"
+    kind = kind or _recognise(file)
+    if kind is not None:
+        reader = _TABLES[kind]
+        check_options(f"load: {kind}", reader, options)
+        return reader(file, **options)
     data = parse_document(file)
+    return _from_document(data, file, options)
+
+
+def _recognise(file: Any) -> Kind | None:
+    """What a table holds, by its columns; ``None`` for a document with its own kind."""
+    if not isinstance(file, Source):
+        if hasattr(file, "label_frame"):  # what learn(...) returned
+            return "labels"
+        names = file if isinstance(file, Mapping) else getattr(file, "columns", ())
+    elif file.name.lower().endswith((".parquet", ".pq")):
+        frame = read_parquet(file)
+        names = getattr(frame, "column_names", None) or frame.columns  # of pyarrow, or polars
+    elif file.name.lower().endswith(".xlsx"):
+        return "problem"
+    else:
+        file.check()
+        head = file.head().decode("utf-8-sig", errors="replace").lstrip()
+        first = head.partition("\n")[0]
+        if head.startswith("["):  # Label Studio, or a list of labels
+            return "answers" if '"annotations"' in head or '"completions"' in head else "labels"
+        if file.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+            return "labels"
+        if ending_of(file.name) in DOCUMENTS:
+            return None
+        names = first.split(separator_of(first))
+    words = {str(name).strip(' "\r').casefold() for name in names}
+    if words >= {"task", "worker", "label"} or words >= ZOONIVERSE:
+        return "answers"
+    return "labels" if words & {"task", "item"} and "label" in words else "problem"
+
+
+_TABLES: Mapping[str, Callable[..., Any]] = {
+    "problem": load_problem,
+    "answers": load_answers,
+    "labels": load_labels,
+}
+
+
+def _from_document(data: Any, file: Source, options: Mapping[str, Any]) -> Any:
     kind = data.get("kind", "problem") if isinstance(data, dict) else "problem"
-    if isinstance(data, dict) and ("tree" in data or "question" in data):
+    if isinstance(data, dict) and ("tree" in data or "nodes" in data or "question" in data):
         kind = data.get("kind", "plan")
-    if kind == "audit":
-        return load_audit(source, name=name)
+    readers: dict[str, Callable[..., Any]] = {
+        "audit": load_audit,
+        "plan": load_plan,
+        "problem": load_problem,
+    }
+    if kind in readers:
+        check_options(f"load: {kind}", readers[kind], options)
+        return readers[kind](file, **options)
     if kind not in _READERS:
-        raise CrowdtreeError(
-            f"{file.name}: kind: expected one of {listing([*_READERS, 'audit'])}, got {kind!r:.40}"
-        )
+        known = listing([*readers, *_READERS])
+        raise CrowdtreeError(f"{file.name}: kind: expected one of {known}, got {kind!r:.40}")
+    if options:
+        raise CrowdtreeError(f"load: a {kind} takes no options, got {listing(options)}")
     try:
         return _READERS[kind](data, file.name)
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -97,7 +203,7 @@ def load(source: str | os.PathLike[str] | Any, *, name: str | None = None) -> An
 @singledispatch
 def document_of(result: Any) -> Document:
     """Data of a result, with its kind."""
-    raise CrowdtreeError(f"save: a {type(result).__name__} cannot be saved")
+    raise CrowdtreeError(f"result: expected what crowdtree returned, got {got(result)}")
 
 
 @document_of.register
@@ -175,7 +281,7 @@ def _read_policy(data: Mapping[str, Any], source: str) -> Any:
     return policy_from_dict(problem, data["settings"])
 
 
-_ARRAYS = ("truth", "label", "answers", "posterior_error", "reason", "asked")
+_ARRAYS = ("truth_index", "label_index", "answers", "posterior_error", "reason", "asked")
 
 
 @document_of.register
@@ -275,8 +381,6 @@ def _read_learned(data: Mapping[str, Any], source: str) -> Learned:
 
 
 _READERS: Mapping[str, Callable[[Any, str], Any]] = {
-    "problem": problem_from_dict,
-    "plan": plan_from_dict,
     "tree": lambda data, source: plan_from_dict({**data, "kind": "plan"}, source).tree,
     "evaluation": lambda data, source: evaluate(plan_from_dict({**data, "kind": "plan"}, source)),
     "frontier": _read_frontier,

@@ -33,8 +33,6 @@ Parts = Mapping[str, Callable[[], Columns]]
 
 def to_frame(result: Any, part: str | None = None, library: str = "polars") -> Any:
     """Tabulate a result; see :meth:`crowdtree.result_methods.Framed.to_frame`."""
-    if library not in ("polars", "pandas"):
-        raise CrowdtreeError(f'library: expected "polars" or "pandas", got {library!r}')
     columns = dict(columns_of(result, part))
     try:
         if library == "polars":
@@ -159,8 +157,8 @@ def _run(run: Run) -> Parts:
 
     def items() -> Columns:
         return {
-            "class": names[run.truth].tolist(),
-            "label": names[run.label].tolist(),
+            "class": names[run.truth_index].tolist(),
+            "label": names[run.label_index].tolist(),
             "answers": run.answers.tolist(),
             "stated_error": run.posterior_error.tolist(),
             **({} if run.stated_loss is None else {"stated_loss": run.stated_loss.tolist()}),
@@ -247,7 +245,7 @@ def _trace(trace: Trace) -> Parts:
         first = {"question": None, "answer": None}
         rows = [first | dict(zip(problem.classes, trace.prior.tolist(), strict=True))]
         for step in trace.steps:
-            asked = {"question": problem.questions[step.question], "answer": int(step.answer)}
+            asked = {"question": step.question, "answer": step.answer}
             rows.append(asked | dict(zip(problem.classes, step.posterior.tolist(), strict=True)))
         return _columns(rows)
 

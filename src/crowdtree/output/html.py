@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from functools import singledispatch
 from html import escape
@@ -9,8 +10,10 @@ from typing import Any
 
 from crowdtree.audit import Audit
 from crowdtree.audit.words import next_step, sum_up
+from crowdtree.checkup import Checkup
 from crowdtree.errors import MissingExtra
 from crowdtree.evaluation import Evaluation
+from crowdtree.fixed_plan import Plan
 from crowdtree.frontiers import Frontier
 from crowdtree.learning.flags import Flags
 from crowdtree.learning.model import Learned
@@ -20,9 +23,12 @@ from crowdtree.planning import PlanChoices
 from crowdtree.plots.html import hint
 from crowdtree.problem import DASH, Problem
 from crowdtree.report.learned_tables import accuracy_words
+from crowdtree.simulation import Sweep
 from crowdtree.simulation.compare import Comparison
 from crowdtree.simulation.run import Estimate, Run
 from crowdtree.text import number, percent, plural
+from crowdtree.trace import Trace
+from crowdtree.tree import Tree
 
 __all__ = ["to_html"]
 
@@ -31,8 +37,17 @@ MOST_ROWS, MOST_COLUMNS = 12, 12
 
 @singledispatch
 def to_html(result: Any) -> str:
-    """Show a result as HTML; by default its ``repr``."""
-    return f"<pre>{escape(repr(result))}</pre>"
+    """Show a result as HTML: by default its numbers and texts, by name."""
+    data = result.to_dict() if hasattr(result, "to_dict") else vars(result)
+    plain = {name: value for name, value in data.items() if isinstance(value, str | int | float)}
+    return _facts(repr(result), [(n.replace("_", " "), str(v)) for n, v in plain.items()])
+
+
+@to_html.register
+def _tree(tree: Tree | Plan) -> str:
+    picture = tree.draw().encode()
+    data = b64encode(picture).decode()
+    return f'<img alt="{escape(repr(tree))}" src="data:image/svg+xml;base64,{data}">'
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[Any]], total: int) -> str:
@@ -140,6 +155,21 @@ def _run(run: Run) -> str:
         ("labelled because of", reasons),
     ]
     return _facts("Simulation", facts)
+
+
+@to_html.register
+def _sweep(sweep: Sweep) -> str:
+    return f"<p><strong>{escape(repr(sweep))}</strong></p>" + _part(sweep, "cells")
+
+
+@to_html.register
+def _trace(trace: Trace) -> str:
+    return f"<p><strong>{escape(trace.verdict())}</strong></p>" + _part(trace, "steps")
+
+
+@to_html.register
+def _checkup(checkup: Checkup) -> str:
+    return f"<pre>{escape(checkup.to_text())}</pre>"
 
 
 @to_html.register

@@ -22,8 +22,17 @@ from crowdtree.tree import Tree
 __all__ = ["chart_of", "draw", "plot"]
 
 
-def draw(tree: Tree | Plan, **options: Any) -> Picture:
-    """Draw a tree or plan; see :func:`crowdtree.draw_tree` for the options."""
+@singledispatch
+def draw(result: Any) -> Picture:
+    """Draw a result; see :meth:`crowdtree.result_methods.Plotted.draw`."""
+    from crowdtree.plots.vega import chart_svg, draw_chart
+
+    chart = chart_of(result)
+    return Picture(chart_svg(chart), lambda path: draw_chart(chart, path))
+
+
+@draw.register
+def _tree(tree: Tree | Plan, **options: Any) -> Picture:
     return Picture(tree_svg(tree, **options), lambda path: draw_tree(tree, path, **options))
 
 

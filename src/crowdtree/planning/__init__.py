@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.frontiers import Goal
 from crowdtree.frontiers.vote_options import question_prices
@@ -29,7 +30,7 @@ from crowdtree.planning.forecasts import (
 )
 from crowdtree.planning.menu import PlanMenu, make_menu
 from crowdtree.planning.trees import best_tree, value_of
-from crowdtree.problem import Problem, check_problem
+from crowdtree.problem import Problem
 
 __all__ = [
     "MAX_ANSWERS",
@@ -114,7 +115,7 @@ def plan(
     >>> bool(choices.recommended.performance.answers <= 4), choices.recommended.kind
     (True, 'adaptive')
     """
-    check_problem(problem, "plan")
+    check_call(plan, locals())
     goal = Goal(error, answers, cost, max_loss)
     goal.check(problem)
     if cost is not None and price is None:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.bounds import checked_price
 from crowdtree.calibration import INDEPENDENT, Calibration
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.likelihood import AnswerModel, urn
 from crowdtree.policy.base import (
@@ -35,7 +36,7 @@ from crowdtree.policy.reachable import (
     short_of_target,
 )
 from crowdtree.policy.replay import Replayed, Stops, checkpoints, replay_adaptive
-from crowdtree.problem import DASH, Problem, check_problem
+from crowdtree.problem import DASH, Problem
 
 __all__ = ["AdaptivePolicy", "AdaptiveState", "Criterion"]
 
@@ -141,7 +142,7 @@ class AdaptivePolicy(Guaranteed):
         undecided: bool = True,
         target_loss: float | None = None,
     ) -> None:
-        check_problem(problem, type(self).__name__)
+        check_call(AdaptivePolicy, locals())
         self.problem = problem
         self.target_error = _checked_target(target_error)
         self.target_loss = _checked_loss(target_loss, problem)
@@ -522,6 +523,7 @@ class AdaptivePolicy(Guaranteed):
         policy with this limit of repeats has a smaller error if answers are independent given the
         class; an estimate from simulated items (the same ones each time).
         """
+        check_call(AdaptivePolicy.reachable_error, {"items": items})
         return reachable_error(self, items)
 
     # ---------------------------------------------------------------- in and out
@@ -600,7 +602,7 @@ def _checked_loss(target_loss: float | None, problem: Problem) -> float | None:
 
 
 def _checked_target(target_error: float) -> float:
-    if not isinstance(target_error, int | float | np.number) or not 0 <= target_error < 1:
+    if not 0 <= target_error < 1:
         raise CrowdtreeError(
             f"target_error: expected a probability from 0 to below 1, got {target_error}"
         )
@@ -608,8 +610,6 @@ def _checked_target(target_error: float) -> float:
 
 
 def _checked_count(value: int, name: str) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise CrowdtreeError(f"{name}: expected a whole number from 1 on, got {value!r}")
-    if value > 32_000:
-        raise CrowdtreeError(f"{name}: expected at most 32,000, got {value}")
+    if not 1 <= value <= 32_000:
+        raise CrowdtreeError(f"{name}: expected a whole number from 1 to 32,000, got {value}")
     return int(value)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.checking import describe_type, got
 from crowdtree.errors import CrowdtreeError
 from crowdtree.loss import Loss
 from crowdtree.problem import Problem
@@ -130,14 +131,27 @@ class Policy(Protocol[S]):
         ...
 
 
+describe_type(
+    Policy,
+    "a policy",
+    "make one with AdaptivePolicy(problem, target_error=0.05), or PlanPolicy(plan) for a tree or "
+    "plan",
+    needs=("start", "update", "ask", "conclude", "posterior"),
+)
+
+
 def check_answer(problem: Problem, answer: Answer) -> None:
     """Raise unless an answer is 0 or 1 to a question of the problem."""
+    if not isinstance(answer, Answer):
+        raise CrowdtreeError(
+            f"answer: expected Answer(question, value), both numbers, got {got(answer)}"
+        )
     if not 0 <= answer.question < problem.n_questions:
         raise CrowdtreeError(
             f"answer: question {answer.question} does not exist; the problem has "
             f"{problem.n_questions}, counted from 0"
         )
-    if answer.value not in (0, 1):
+    if isinstance(answer.value, bool | np.bool_) or answer.value not in (0, 1):
         raise CrowdtreeError(f"answer: expected 0 (no) or 1 (yes), got {answer.value!r}")
     if not math.isfinite(answer.skill):
         raise CrowdtreeError(f"answer: expected a finite skill of the worker, got {answer.skill}")

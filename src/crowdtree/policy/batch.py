@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.calibration import INDEPENDENT, Calibration
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import AnswerModel
 from crowdtree.policy.base import (
@@ -26,7 +27,7 @@ from crowdtree.policy.base import (
     product,
 )
 from crowdtree.policy.calibrating import Calibrated, check_calibration
-from crowdtree.problem import DASH, Problem, check_problem
+from crowdtree.problem import DASH, Problem
 
 __all__ = ["BatchPolicy", "BatchState", "Decoder", "nearest_codeword"]
 
@@ -79,15 +80,11 @@ class BatchPolicy(Calibrated):
     calibration: Calibration = INDEPENDENT
 
     def __post_init__(self) -> None:
-        check_problem(self.problem, "BatchPolicy")
+        check_call(BatchPolicy, vars(self))
         check_calibration(self.problem, self.calibration)
-        if int(self.votes) != self.votes or not 1 <= self.votes <= 32_000:
+        if not 1 <= self.votes <= 32_000:
             raise CrowdtreeError(
                 f"votes: expected a whole number from 1 to 32,000, got {self.votes}"
-            )
-        if self.decoder not in get_args(Decoder):
-            raise CrowdtreeError(
-                f'decoder: expected "nearest" or "posterior", got {self.decoder!r}'
             )
 
     @cached_property

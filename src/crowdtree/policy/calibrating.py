@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.calibration import FEW, INDEPENDENT, Calibration, fit_tail
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.likelihood import yes_probability
 from crowdtree.policy.base import Answer, FloatArray
 from crowdtree.policy.replay import Replayed, Sample, Stops, replay_steps
-from crowdtree.result_methods import Saved
+from crowdtree.result_methods import HtmlShown, Saved
 from crowdtree.text import plural
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def check_calibration(problem: Problem, calibration: Calibration) -> None:
         )
 
 
-class Calibrated(Saved):
+class Calibrated(Saved, HtmlShown):
     """What every policy can do with items of known class.
 
     ``calibration`` turns the plain posterior, which takes answers as independent, into the one
@@ -184,6 +185,7 @@ class Calibrated(Saved):
         >>> bool(policy.calibrate(said, truth).calibration.power(5) < 0.7)
         True
         """
+        check_call(Calibrated.calibrate, locals())
         sample = Sample.of(self.problem, answers, truth)
         if not len(sample.truth):
             raise CrowdtreeError("calibrate: expected items of known class, got none")
@@ -271,6 +273,7 @@ class Guaranteed(Calibrated):
         >>> policy.guarantee(said, truth).target_error <= 0.2
         True
         """
+        check_call(Guaranteed.guarantee, locals())
         if self.target_loss is not None:
             raise CrowdtreeError(
                 "guarantee: is for a target_error, but this policy stops at a target_loss; make it "

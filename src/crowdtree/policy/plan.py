@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree import voting
 from crowdtree.calibration import INDEPENDENT, Calibration
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 from crowdtree.fixed_plan import Plan, as_plan
@@ -94,11 +95,8 @@ class PlanPolicy(Calibrated):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plan", as_plan(self.plan))
+        check_call(PlanPolicy, vars(self))
         check_calibration(self.problem, self.calibration)
-        if self.stopping not in get_args(Stopping):
-            raise CrowdtreeError(
-                f'stopping: expected "none", "curtailed" or "margin", got {self.stopping!r}'
-            )
         if self.plan.vote == "margin" and self.stopping == "curtailed":
             raise CrowdtreeError(
                 'stopping: a plan of margin votes cannot be "curtailed"; it stops by its margins'

@@ -58,7 +58,7 @@ class Sample(NamedTuple):
             table, truth = _from_long(problem, answers, truth)
         else:
             table = as_answers(answers)
-        classes = _class_codes(problem, truth)
+        classes = class_codes(problem, truth)
         table = table[:, :, None] if table.ndim == 2 else table
         if table.ndim != 3 or table.shape[1] != problem.n_questions:
             raise CrowdtreeError(
@@ -113,7 +113,7 @@ def _from_long(problem: Problem, frame: Any, truth: Any) -> tuple[NDArray[np.int
     return as_answers(table), [known[name] for name in names]
 
 
-def _class_codes(problem: Problem, truth: Any) -> IntArray:
+def class_codes(problem: Problem, truth: Any) -> IntArray:
     given = np.asarray(truth)
     if given.dtype.kind in "iu":
         bad = given[(given < 0) | (given >= problem.n_classes)]

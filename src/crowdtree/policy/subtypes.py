@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.calibration import INDEPENDENT, Calibration
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import LEAST, AnswerModel, binary_entropy
 from crowdtree.loss import Loss
@@ -117,6 +118,7 @@ class SubtypePolicy(AdaptivePolicy):
         undecided: bool = True,
         target_loss: float | None = None,
     ) -> None:
+        check_call(SubtypePolicy, locals())
         super().__init__(
             problem, target_error, max_answers, price=price, repeats=repeats, width=width,
             endgame=endgame, shared_difficulty=0.0, strict=False, calibration=calibration,

@@ -31,8 +31,7 @@ def trace_page(trace: Trace) -> str:
     """Make the page; every text of the problem is escaped."""
     parts = ["<li><p class=asked>Before any answer</p>", *_bars(trace, trace.prior), "</li>"]
     for number, step in enumerate(trace.steps, start=1):
-        word = "yes" if step.answer else "no"
-        text = escape(trace.problem.text(step.question))
+        word, text = step.answer, escape(trace.text(step.question))
         parts.append(f"<li><p class=asked>{number}. {text} <span class={word}>{word}</span></p>")
         parts += [*_bars(trace, step.posterior), "</li>"]
     parts += [f"<li><p>{escape(note)}</p></li>" for note in trace.notes()]
@@ -47,7 +46,7 @@ def write_trace_report(path: str | PathLike[str], trace: Trace) -> None:
 
 
 def _headline(trace: Trace) -> str:
-    return "Not decided yet" if trace.label is None else trace.problem.classes[trace.label.label]
+    return trace.label or "Not decided yet"
 
 
 def _bars(trace: Trace, posterior: Any) -> list[str]:

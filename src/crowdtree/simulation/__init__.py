@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdtree.campaign import check_people
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import AdaptivePolicy, Policy
-from crowdtree.problem import Problem, check_problem
-from crowdtree.result_methods import Framed
+from crowdtree.problem import Problem
+from crowdtree.result_methods import Framed, HtmlShown
 from crowdtree.rng import generator
 from crowdtree.simulation.batch_dawid_skene import dawid_skene, simulate_dawid_skene
 from crowdtree.simulation.crowd import Crowd, Recorded, Source
@@ -103,10 +104,11 @@ def simulate(
     >>> bool(run.misclassification.high < 0.02), bool(10 < run.answers_per_item < 12)
     (True, True)
     """
-    check_problem(problem, "simulate")
+    check_call(simulate, locals())
+    crowd = Crowd() if crowd is None else crowd
     policy = _with_people(policy, people_per_item)
     key = _key(rng)
-    tasks = _tasks(problem, policy, items, key, crowd or Crowd(), stepwise)
+    tasks = _tasks(problem, policy, items, key, crowd, stepwise)
     if adapt:
         if engine != "local" or jobs != 1 or checkpoint is not None:
             raise CrowdtreeError(
@@ -114,7 +116,7 @@ def simulate(
             )
         from crowdtree.simulation.adapting import run_adapting
 
-        block = (crowd or Crowd()).block(problem, key, 0, int(items))
+        block = crowd.block(problem, key, 0, int(items))
         return run_adapting(problem, policy, block, progress=progress)
     if isinstance(policy, AdaptivePolicy):
         policy.warn_if_unreachable()
@@ -130,8 +132,12 @@ class SweepRow(NamedTuple):
     run: Run
 
 
-class Sweep(list[SweepRow], Framed):
+class Sweep(list[SweepRow], Framed, HtmlShown):
     """The cells of a sweep, policy by policy; ``to_frame()`` tabulates them."""
+
+    def __repr__(self) -> str:
+        policies, crowds = ({row[place] for row in self} for place in (0, 1))
+        return f"Sweep({len(policies)} policies x {len(crowds)} crowds)"
 
 
 def sweep(
@@ -161,14 +167,11 @@ def sweep(
     >>> rows.to_frame()["policy"].to_list()
     ['target 0.1', 'target 0.01']
     """
-    if not isinstance(policies, Mapping):
-        raise CrowdtreeError(
-            f"policies: expected policies by name, got {type(policies).__name__}; write "
-            '{"mine": policy}'
-        )
-    if not policies:
-        raise CrowdtreeError("sweep: expected at least one policy, got none")
+    check_call(sweep, locals())
     people = {"as assumed": Crowd()} if crowds is None else crowds
+    for name, given in (("policies", policies), ("crowds", people)):
+        if not given:
+            raise CrowdtreeError(f"{name}: expected at least one, got none")
     key = _key(rng)
     cells = [(policy, crowd) for policy in policies for crowd in people]
     lists = [_tasks(problem, policies[p], items, key, people[c], False) for p, c in cells]
@@ -219,6 +222,10 @@ def tune_target(
     True
     """
 
+    check_call(tune_target, locals())
+    if not loss and not 0 < error < 1:
+        raise CrowdtreeError(f"error: expected a number between 0 and 1, got {error}")
+
     def reached(target: float) -> float:
         run = simulate(problem, make(target), items, rng, crowd=crowd)
         if loss:
@@ -247,31 +254,21 @@ def _key(rng: np.random.Generator | int) -> int:
     return int(generator(rng).integers(0, 2**63))
 
 
-def _check_policy(policy: Policy[Any]) -> None:
-    if not hasattr(policy, "start"):
-        raise CrowdtreeError(
-            f"policy: expected a policy, got {type(policy).__name__}; make one with "
-            "AdaptivePolicy(problem, target_error=0.05), or PlanPolicy(plan) for a tree or plan"
-        )
-
-
 def _with_people(policy: Policy[Any], people: int) -> Policy[Any]:
     """Policy whose labels rest on at least some people; one person is no restriction."""
     check_people(policy, people)
     if people == 1:
         return policy
-    _check_policy(policy)
     return policy.at_least(people)
 
 
 def _tasks(
     problem: Problem, policy: Policy[Any], items: int, key: int, crowd: Source, stepwise: bool
 ) -> list[Task]:
-    if int(items) != items or not 1 <= items <= MOST_ITEMS:
+    if not 1 <= items <= MOST_ITEMS:
         raise CrowdtreeError(
             f"items: expected a whole number from 1 to {MOST_ITEMS:,}, got {items}"
         )
-    _check_policy(policy)
     if (policy.problem.classes, policy.problem.questions) != (problem.classes, problem.questions):
         raise CrowdtreeError(
             "policy: its problem has different classes or questions than the one to simulate"

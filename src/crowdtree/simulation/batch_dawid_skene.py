@@ -191,8 +191,8 @@ def simulate_dawid_skene(
     posterior, loss = np.exp(log_posterior), problem.loss
     return Run(
         problem,
-        truth=block.truth,
-        label=label.astype(np.int64),
+        truth_index=block.truth,
+        label_index=label.astype(np.int64),
         answers=np.full(items, votes * problem.n_questions, dtype=np.int32),
         posterior_error=label_errors(posterior, label),
         reason=np.where(referred, REASONS.index("referred"), REASONS.index("questions")).astype(

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from crowdtree.bounds import burnashev_guide, fano_floor
+from crowdtree.checking import check_call
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import Evaluation, evaluate
@@ -124,6 +125,12 @@ class Comparison(Framed, Plotted):
     loss: float | None = None
     """Expected loss at which policies are compared, in place of the error."""
 
+    def __repr__(self) -> str:
+        best = min(self.rows, key=lambda row: row.answers, default=None)
+        goal = f"error {self.error:g}" if self.loss is None else f"loss {self.loss:g}"
+        found = "" if best is None else f"; fewest answers: {best.policy}, {best.answers}"
+        return f"Comparison({len(self.rows)} policies at {goal}{found})"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
         wanted: dict[str, Any] = {"target_error": self.error}
@@ -221,6 +228,7 @@ def compare_policies(
     """
     from crowdtree.simulation import simulate
 
+    check_call(compare_policies, locals())
     if not 0 < error < 0.5:
         raise CrowdtreeError(
             f"target_error: expected a number between 0 and 0.5 for a comparison, got {error}"

@@ -8,6 +8,7 @@ noise.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
@@ -15,9 +16,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.checking import check_call, describe_type
 from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import AnswerModel, skilled, urn
-from crowdtree.policy.replay import as_answers
+from crowdtree.policy.replay import as_answers, class_codes
 from crowdtree.problem import Problem, check_dependence
 
 __all__ = ["Answers", "Block", "Crowd", "CrowdBlock", "Recorded", "Source"]
@@ -77,6 +79,11 @@ class Source(Protocol):
         ...
 
 
+describe_type(
+    Source, "a Crowd or a Recorded", "make one with Crowd(...) or Recorded(...)", needs=("block",)
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Crowd:
     """A synthetic crowd.
@@ -122,6 +129,7 @@ class Crowd:
     known_skill: bool = False
 
     def __post_init__(self) -> None:
+        check_call(Crowd, vars(self))
         if self.workers < 1:
             raise CrowdtreeError(f"workers: expected at least 1, got {self.workers}")
         for name in ("skill_sd", "item_difficulty"):
@@ -131,8 +139,6 @@ class Crowd:
             raise CrowdtreeError(f"spammers: expected a share from 0 to 1, got {self.spammers}")
         if self.shared_difficulty is not None:
             check_dependence(self.shared_difficulty, "shared_difficulty")
-        if self.spam not in ("coin", "yes", "no"):
-            raise CrowdtreeError(f'spam: must be "coin", "yes" or "no", got {self.spam!r}')
 
     def block(self, problem: Problem, key: int, start: int, stop: int) -> Block:
         """Make some items of a run."""
@@ -248,19 +254,23 @@ class Recorded:
     """Answers that were really given: items x questions (x repeats) of 0, 1, and -1 for none.
 
     A missing answer (-1 or NaN, "not visible") costs nothing, and its question is not asked about
-    that item again. The policy must not ask more often than there are repeats.
+    that item again. The policy must not ask more often than there are repeats. `truth` is the class
+    of each item, by name or number.
 
-    >>> Recorded([[0, 1], [1, 1]], truth=[0, 1])
+    >>> Recorded([[0, 1], [1, 1]], truth=["cat", "dog"])
     Recorded(2 items x 2 questions, 1 answer each)
     """
 
     values: NDArray[np.int8]
-    truth: NDArray[np.int64]
+    truth: NDArray[Any]
 
-    def __init__(self, values: ArrayLike, truth: ArrayLike) -> None:
+    def __init__(self, values: ArrayLike, truth: Sequence[str | int]) -> None:
+        check_call(Recorded, locals())
         table = as_answers(values)
         table = table[:, :, None] if table.ndim == 2 else table
-        classes = np.asarray(truth, dtype=np.int64)
+        classes = np.asarray(truth)
+        if classes.dtype.kind not in "iuUO":
+            raise CrowdtreeError("truth: expected classes, by name or number")
         if table.ndim != 3 or classes.shape != (len(table),):
             raise CrowdtreeError(
                 "recorded: expected items x questions (x repeats) answers and one class per item, "
@@ -280,7 +290,8 @@ class Recorded:
                 f"recorded: answers to {self.values.shape[1]} questions, but the problem has "
                 f"{problem.n_questions}"
             )
-        return _RecordedBlock(self.values[start:stop], self.truth[start:stop], problem)
+        truth = class_codes(problem, self.truth[start:stop])
+        return _RecordedBlock(self.values[start:stop], truth, problem)
 
     def describe(self) -> dict[str, Any]:
         """Plain JSON that identifies these answers."""

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.checking import check_call
+from crowdtree.errors import CrowdtreeError
 from crowdtree.policy.base import HANDED_OVER
 from crowdtree.policy.monitor import Alarm, Finding, Revision
 from crowdtree.problem import Problem
@@ -117,8 +119,9 @@ class Run(Framed, Saved, Plotted):
 
     Attributes
     ----------
-    truth, label
-        Index of the class and of the label of each item.
+    truth_index, label_index
+        Class and label of each item, as places in ``problem.classes``; `truth` and `label` are
+        their names.
     answers
         Number of answers of each item.
     posterior_error
@@ -139,11 +142,13 @@ class Run(Framed, Saved, Plotted):
     >>> run = ct.simulate(problem, ct.AdaptivePolicy(problem, target_error=0.05), 500, rng=0)
     >>> run.items, run.misclassification.high < 0.1
     (500, True)
+    >>> run.label[:3].tolist(), run.label_index[:3].tolist()
+    (['c4', 'c4', 'c3'], [3, 3, 2])
     """
 
     problem: Problem
-    truth: NDArray[np.int64]
-    label: NDArray[np.int64]
+    truth_index: NDArray[np.int64]
+    label_index: NDArray[np.int64]
     answers: NDArray[np.int32]
     posterior_error: FloatArray
     reason: NDArray[np.int8]
@@ -156,8 +161,8 @@ class Run(Framed, Saved, Plotted):
         """Put blocks together, in their order."""
         return cls(
             problem,
-            truth=np.concatenate([part.truth for part in parts]),
-            label=np.concatenate([part.label for part in parts]),
+            truth_index=np.concatenate([part.truth for part in parts]),
+            label_index=np.concatenate([part.label for part in parts]),
             answers=np.concatenate([part.answers for part in parts]),
             posterior_error=np.concatenate([part.posterior_error for part in parts]),
             reason=np.concatenate([part.reason for part in parts]),
@@ -168,14 +173,24 @@ class Run(Framed, Saved, Plotted):
         )
 
     @property
+    def truth(self) -> NDArray[np.str_]:
+        """Name of the class of each item."""
+        return np.array(self.problem.classes)[self.truth_index]
+
+    @property
+    def label(self) -> NDArray[np.str_]:
+        """Name of the label of each item."""
+        return np.array(self.problem.classes)[self.label_index]
+
+    @property
     def items(self) -> int:
         """Number of items."""
-        return len(self.label)
+        return len(self.label_index)
 
     @property
     def misclassification(self) -> Estimate:
         """Share of items with a wrong label: an estimate, with its 95 % interval."""
-        return share_estimate(int((self.label != self.truth).sum()), self.items)
+        return share_estimate(int((self.label_index != self.truth_index).sum()), self.items)
 
     @property
     def risk(self) -> Estimate:
@@ -183,7 +198,7 @@ class Run(Framed, Saved, Plotted):
         loss = self.problem.loss
         if loss is None:
             return self.misclassification
-        cost = loss.matrix[self.truth, self.label]
+        cost = loss.matrix[self.truth_index, self.label_index]
         if loss.refer is not None:
             cost = np.where(self.reason == REASONS.index("referred"), loss.refer, cost)
         return mean_estimate(cost)
@@ -226,7 +241,7 @@ class Run(Framed, Saved, Plotted):
     def decided_error(self) -> Estimate:
         """Share of wrong labels among the items that were decided, with its interval."""
         decided = ~self._handed_over
-        wrong = (self.label != self.truth) & decided
+        wrong = (self.label_index != self.truth_index) & decided
         return share_estimate(int(wrong.sum()), int(decided.sum()))
 
     @property
@@ -240,7 +255,7 @@ class Run(Framed, Saved, Plotted):
     def confusion(self) -> FloatArray:
         """Share of items by class (row) and label (column)."""
         n = self.problem.n_classes
-        counts = np.bincount(self.truth * n + self.label, minlength=n * n)
+        counts = np.bincount(self.truth_index * n + self.label_index, minlength=n * n)
         return counts.reshape(n, n) / self.items
 
     def calibration(self, bins: int = 10) -> list[CalibrationRow]:
@@ -248,6 +263,9 @@ class Run(Framed, Saved, Plotted):
 
         Items of the same stated error stay together, so there may be fewer groups.
         """
+        check_call(Run.calibration, {"bins": bins})
+        if bins < 1:
+            raise CrowdtreeError(f"bins: expected at least 1, got {bins}")
         order = np.argsort(self.posterior_error, kind="stable")
         stated = self.posterior_error[order].round(12)
         first = np.searchsorted(stated, stated)  # rank of the first item with the same stated error
@@ -260,7 +278,7 @@ class Run(Framed, Saved, Plotted):
         return list(self._groups(np.split(order, starts[1:])))
 
     def _groups(self, groups: Sequence[NDArray[np.intp]]) -> Iterator[CalibrationRow]:
-        wrong = self.label != self.truth
+        wrong = self.label_index != self.truth_index
         for group in groups:
             if len(group):
                 seen = share_estimate(int(wrong[group].sum()), len(group))
@@ -291,13 +309,13 @@ class Run(Framed, Saved, Plotted):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Run):
             return NotImplemented
-        arrays = ("truth", "label", "answers", "posterior_error", "reason", "asked")
+        arrays = ("truth_index", "label_index", "answers", "posterior_error", "reason", "asked")
         return self.to_dict() == other.to_dict() and all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays
         )
 
     def __hash__(self) -> int:
-        return hash(self.label.tobytes())
+        return hash(self.label_index.tobytes())
 
     def __repr__(self) -> str:
         return (

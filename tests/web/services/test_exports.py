@@ -55,7 +55,7 @@ def test_labels_with_columns_can_be_audited(app: Lab) -> None:
     items = "task,item,id,error,probability,referred,text\n1,x,y,z,0,yes,a\n2,x,y,,,,b\n"
     number = labelled(app, items)
     content = app.get(f"/api/campaigns/{number}/labels").content
-    assert sorted(ct.load_labels(content, name="labels.csv").items) == ["1", "2"]
+    assert sorted(ct.load(content, name="labels.csv").items) == ["1", "2"]
 
 
 def test_times_are_written_by_iso_8601(app: Lab) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+from crowdtree.checking import describe_type
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy.base import Answer
 
@@ -44,6 +45,9 @@ class Past(Protocol):
 
     def remove(self, item: str, said: Said, /) -> None:
         """Take back the last such answer; in a log it has been taken back already."""
+
+
+describe_type(Past, "a log of answers", needs=("of", "items", "add"))
 
 
 class Remembered:

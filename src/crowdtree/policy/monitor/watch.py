@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy.base import Answer, FloatArray, Policy, check_answer
 from crowdtree.policy.monitor.bets import ALIKE, CHANCES, SHARES, After, Bets, ItemBets, Key
@@ -15,6 +16,8 @@ from crowdtree.policy.monitor.findings import find
 from crowdtree.policy.monitor.past import PEOPLE, Past, Remembered, Said
 from crowdtree.policy.monitor.records import Alarm, Finding, Revision, Score
 from crowdtree.policy.revising import ITEMS_PER_CLASS, Estimated, Gathered, estimate, table_of
+from crowdtree.result_methods import HtmlShown
+from crowdtree.text import plural
 
 __all__ = ["GROWTH", "Monitor"]
 
@@ -36,7 +39,7 @@ class _Shares(NamedTuple):
     share: FloatArray
 
 
-class Monitor:
+class Monitor(HtmlShown):
     """Watch the answers of a campaign, say when its table is wrong, and revise it.
 
     Its memory does not grow with the answers, if `past` finds them elsewhere.
@@ -88,6 +91,7 @@ class Monitor:
         adapt: bool = True,
         past: Past | None = None,
     ) -> None:
+        check_call(Monitor, locals())
         if not 0 < alpha < 1:
             raise CrowdtreeError(f"alpha: expected a probability between 0 and 1, got {alpha}")
         if not hasattr(policy, "model"):
@@ -116,6 +120,13 @@ class Monitor:
         self._over: set[int] = set()  # places of keys whose alarms are known to have been raised
 
     # ---------------------------------------------------------------- answers in
+
+    def __repr__(self) -> str:
+        alarms, revisions = (
+            plural(len(self.alarms), "alarm"),
+            plural(len(self.revisions), "revision"),
+        )
+        return f"<Monitor: {plural(self.answers, 'answer')}, {alarms}, {revisions}>"
 
     def observe(
         self, item: str, answer: Answer, kind: str = PEOPLE, position: int | None = None

@@ -15,8 +15,8 @@ import numpy as np
 from crowdtree import voting
 from crowdtree.designers import design
 from crowdtree.evaluation import Evaluation, evaluate
-from crowdtree.reproduction.figures import fig_1_tree
-from crowdtree.reproduction.paper import FIG_1B, all_trees, same_shape, table_1
+from crowdtree.paper.figures import fig_1_tree
+from crowdtree.paper.printed import FIG_1B, all_trees, same_shape, table_1
 from crowdtree.text import number
 from crowdtree.tree import Tree
 

@@ -12,21 +12,33 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from crowdtree.checking import check_call
+from crowdtree.designers.greedy import fc_printed
 from crowdtree.evaluation import evaluate
+from crowdtree.paper.errata import Erratum, find_errata
+from crowdtree.paper.figures import fig_1, fig_1_tree, fig_2, fig_3, fig_4
+from crowdtree.paper.numbers import Comparison, comparisons
+from crowdtree.paper.printed import all_trees, table_1
 from crowdtree.plots.html import page, tree_section
 from crowdtree.plots.save import svg_to_png, write_atomic
 from crowdtree.plots.trees import tree_svg, tree_views
 from crowdtree.report.templates import render
-from crowdtree.reproduction.errata import Erratum, find_errata
-from crowdtree.reproduction.figures import fig_1, fig_1_tree, fig_2, fig_3, fig_4
-from crowdtree.reproduction.numbers import Comparison, comparisons
+from crowdtree.result_methods import HtmlShown
 from crowdtree.text import number, percent
 
-__all__ = ["Reproduction", "reproduce"]
+__all__ = [
+    "Reproduction",
+    "all_trees",
+    "fc_printed",
+    "fig_1_tree",
+    "find_errata",
+    "reproduce",
+    "table_1",
+]
 
 
-@dataclass(frozen=True)
-class Reproduction:
+@dataclass(frozen=True, repr=False)
+class Reproduction(HtmlShown):
     """The results, and the folder they were written to."""
 
     out: Path
@@ -48,6 +60,9 @@ class Reproduction:
     def to_dict(self) -> dict[str, Any]:
         """The numbers, and the folder they were written to."""
         return {"out": str(self.out)} | self.numbers()
+
+    def __repr__(self) -> str:
+        return f"<Reproduction: {self.lines()[-1]}>"
 
     def lines(self) -> list[str]:
         """A summary in a few lines."""
@@ -85,6 +100,7 @@ def reproduce(out: str | os.PathLike[str]) -> Reproduction:
     >>> made = reproduce("paper")  # doctest: +SKIP
     >>> print("\\n".join(made.lines()))  # doctest: +SKIP
     """
+    check_call(reproduce, locals())
     folder = Path(out)
     data = {"fig_1": fig_1(), "fig_2": fig_2(), "fig_3": fig_3(), "fig_4": fig_4()}
     made = Reproduction(folder, data, find_errata())
@@ -102,8 +118,8 @@ def reproduce(out: str | os.PathLike[str]) -> Reproduction:
 
 
 def _draw(folder: Path, data: Mapping[str, Any]) -> dict[str, str]:
+    from crowdtree.paper import pictures
     from crowdtree.plots.charts import chart_svg
-    from crowdtree.reproduction import pictures
 
     charts = {
         "fig2": pictures.chart_of_fig_2(),

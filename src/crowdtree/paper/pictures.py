@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from crowdtree.paper.figures import fig_1_tree
 from crowdtree.plots.charts import curve_chart, level_chart
 from crowdtree.report.comparisons import LOOKS
-from crowdtree.reproduction.figures import fig_1_tree
 from crowdtree.text import percent
 
 __all__ = ["chart_of_fig_2", "chart_of_fig_3", "chart_of_fig_4"]

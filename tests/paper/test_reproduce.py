@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from crowdtree.reproduction import Reproduction, reproduce
-from crowdtree.reproduction.paper import FIG_1A, FIG_1B, all_trees, order_trees, table_1
+from crowdtree.paper import Reproduction, reproduce
+from crowdtree.paper.printed import FIG_1A, FIG_1B, all_trees, order_trees, table_1
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "reproduce.json"
 
@@ -120,7 +120,7 @@ def test_every_erratum_is_shown(made: Reproduction) -> None:
 
 
 def test_an_erratum_can_fail_to_be_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    from crowdtree.reproduction import errata
+    from crowdtree.paper import errata
 
     # had the paper's second method given Fig. 1(b), there would be nothing to correct
     monkeypatch.setattr(errata, "design", lambda problem, _method: ct.design(problem, "fm"))

@@ -9,10 +9,10 @@ from typing import Any
 
 from crowdtree.designers import design
 from crowdtree.evaluation import evaluate
+from crowdtree.paper.errata import Erratum
+from crowdtree.paper.figures import fig_1_tree
+from crowdtree.paper.printed import FIG_1B, all_trees, same_shape, table_1
 from crowdtree.problem import DASH
-from crowdtree.reproduction.errata import Erratum
-from crowdtree.reproduction.figures import fig_1_tree
-from crowdtree.reproduction.paper import FIG_1B, all_trees, same_shape, table_1
 from crowdtree.text import number
 
 __all__ = ["Comparison", "comparisons"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from crowdtree.designers import design
 from crowdtree.evaluation import evaluate
-from crowdtree.reproduction.paper import FIG_1A, FIG_1B, order_trees, table_1, with_error
+from crowdtree.paper.printed import FIG_1A, FIG_1B, order_trees, table_1, with_error
 from crowdtree.staffing import random_means, single_mean, staff
 from crowdtree.tree import Tree
 

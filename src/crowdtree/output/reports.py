@@ -1,0 +1,54 @@
+"""Pages about results."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from crowdtree.checking import check_call, check_options
+from crowdtree.fixed_plan import Plan
+from crowdtree.learning.model import Learned
+from crowdtree.report import write_report as write_plan_report
+from crowdtree.report.learned import write_learned_report
+from crowdtree.report.trace import write_trace_report
+from crowdtree.trace import Trace
+from crowdtree.tree import Tree
+
+__all__ = ["write_report"]
+
+
+def write_report(
+    result: Plan | Tree | Learned | Trace, path: str | os.PathLike[str], **options: Any
+) -> Path:
+    """Write a self-contained page (``.html``) about a plan, learned answers or a trace.
+
+    Parameters
+    ----------
+    result
+        A plan, a tree with one worker per question, what :func:`crowdtree.learn` returned, or what
+        :func:`crowdtree.explain` returned.
+    path
+        Where to write.
+    options
+        `title`: heading of a plan or of learned answers; `price`: price per answer, for the cost of
+        a plan; `audit`: an audit of learned labels, whose bound is shown.
+
+    Examples
+    --------
+    >>> import crowdtree as ct, pathlib, tempfile
+    >>> plan = ct.staff(ct.design(ct.example("table1")), workers=8)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = ct.write_report(plan, pathlib.Path(folder, "report.html"), price=0.05)
+    ...     "Whole tree" in page.read_text()
+    True
+    """
+    check_call(write_report, locals())
+    writer: Any = write_plan_report
+    if isinstance(result, Learned):
+        writer = write_learned_report
+    elif isinstance(result, Trace):
+        writer = write_trace_report
+    check_options("write_report", writer, options)
+    writer(path, result, **options)
+    return Path(path)
