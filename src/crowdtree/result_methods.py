@@ -88,7 +88,7 @@ class Drawn:
     def draw(self, **options: Any) -> Picture:
         """Draw as SVG: ``.save("tree.svg")`` writes it (also ``.png``, ``.html``, ``.json``).
 
-        Options are those of :func:`crowdtree.draw_tree`: `title`, `fold` and `direction`.
+        Options are those of :func:`crowdtree.draw_tree`: `title`, `fold`, `direction`, `levels`.
         """
         picture: Picture = _output().draw(self, **options)
         return picture
