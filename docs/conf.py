@@ -52,6 +52,7 @@ templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
+html_search_scorer = "_static/scorer.js"
 html_show_sourcelink = False
 html_show_copyright = False
 html_copy_source = False
