@@ -119,6 +119,8 @@ a:focus-visible, [tabindex]:focus-visible { outline: 2px solid var(--ct-accent);
 .beside td.words { min-width: 9ch; }
 .beside > .scroll { flex-basis: auto; }
 .beside > figure { flex: 2 1 600px; }
+.beside.own > * { flex: 0 1 auto; } /* as wide as their tables */
+.beside.own p { max-width: 56ch; }
 figure { margin: 16px 0 0; }
 figure svg { max-width: 100%; height: auto; }
 figure.wide { overflow-x: auto; }
