@@ -65,8 +65,9 @@ TRACKERS = (
     "duplicate", "merge", "multi-label", "multiclass", "several answers", "instructions",
     "webhooks", "docker", "s3", "postgres", "api", "token", "images", "audio", "pre-annotation",
     # CVAT, Argilla, Prodigy, cleanlab
-    "active learning", "honeypot", "ground truth", "quality control", "review", "confidence", "label errors",
-    "annotator quality", "suggestions", "LLM", "GPT", "scikit-learn", "pandas", "notebook",
+    "active learning", "honeypot", "ground truth", "quality control", "review", "confidence",
+    "label errors", "annotator quality", "suggestions", "LLM", "GPT", "scikit-learn", "pandas",
+    "notebook",
     # crowd-kit, rater, tools for Mechanical Turk
     "dawid-skene", "majority vote", "worker skills", "confusion matrix", "convergence",
     "Mechanical Turk", "mturk", "bonus", "payment", "qualification", "attention checks", "bots",
