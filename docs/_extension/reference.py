@@ -231,8 +231,8 @@ def http_page() -> Iterator[str]:
     yield "`/api/openapi.json`. The [role](../howto/people.md) is the least that an owner needs;"
     yield "routes without one are for workers, auditors or everybody"
     yield "([Security](../security.md)).\n"
-    yield "*Takes* lists query parameters, or fields of the JSON body. What has `=` may be left"
-    yield "out; its default follows.\n"
+    yield "*Takes* lists query parameters, or fields of the JSON body. Those with `=` are optional;"
+    yield "the default follows.\n"
     rows = []
     for path, calls in sorted(described["paths"].items()):
         for method, call in calls.items():
