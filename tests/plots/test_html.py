@@ -36,9 +36,9 @@ def test_the_page_asks_the_network_for_nothing(tmp_path: Path) -> None:
 def test_the_page_has_the_same_rows_at_every_size(n: int) -> None:
     tree = ct.design(some_problem(n))
     page = "".join(view.body for view in tree_views(tree))
-    assert page.count('<div class="row question"') == tree.n_nodes
-    assert page.count('<div class="row leaf"') == tree.n_leaves
-    assert ('class="row fold"' in page) == (n > 24)
+    assert page.count('<div class="ct-row question"') == tree.n_nodes
+    assert page.count('<div class="ct-row leaf"') == tree.n_leaves
+    assert ('class="ct-row fold"' in page) == (n > 24)
 
 
 def test_a_small_tree_is_drawn_on_wide_screens_and_has_rows_on_others() -> None:
@@ -56,5 +56,5 @@ def test_nothing_of_a_tree_is_cut_off(browser: Any, tmp_path: Path, width: int) 
             page.goto(path.as_uri())
             assert page.evaluate("document.documentElement.scrollWidth") <= width
             cut = "e => e.scrollWidth > e.clientWidth + 1"
-            rows = page.locator(".tree-view:not([hidden]) .row")
+            rows = page.locator(".tree-view:not([hidden]) .ct-row")
             assert rows.evaluate_all(f"rows => rows.filter({cut}).map(r => r.innerText)") == []

@@ -39,19 +39,19 @@ def _line(words: Words) -> int:
 
 
 def _row(facts: Facts, words: Words, answer: str, prefix: str) -> str:
-    chip = f'<span class="answer {answer}">{answer}</span> ' if answer else ""
-    sub = f' <span class="sub">{escape(clean(words.sub))}</span>' if words.sub else ""
-    numbers = " · ".join(words.small)
+    chip = f'<span class="ct-answer {answer}">{answer}</span> ' if answer else ""
+    sub = f' <span class="ct-sub">{escape(clean(words.sub))}</span>' if words.sub else ""
+    main = f'<span class="ct-main">{escape(clean(words.main))}</span>'
+    numbers = escape(clean(" · ".join(words.small)))
     body = (
-        f'{chip}<span class="words"><span class="main">{escape(clean(words.main))}</span>{sub}'
-        f'</span> <span class="numbers">{escape(clean(numbers))}</span>'
+        f'{chip}<span class="ct-words">{main}{sub}</span> <span class="ct-numbers">{numbers}</span>'
     )
     title = escape(clean(words.title))
     if words.kind == "fold":
         label = escape(clean(f"Open {facts.fold_text(words.node)}"))
         link = f'href="#{prefix}-{words.node}" aria-label="{label}" title="{title}"'
-        return f'<a class="row fold" {link}>{body}</a>'
-    return f'<div class="row {words.kind}" title="{title}">{body}</div>'
+        return f'<a class="ct-row fold" {link}>{body}</a>'
+    return f'<div class="ct-row {words.kind}" title="{title}">{body}</div>'
 
 
 _SIZES = "".join(
@@ -77,21 +77,21 @@ ROWS_CSS = (
   border-color: var(--ct-orange); border-width: 0 0 var(--no) var(--no); }
 .ct-rows li.no::after { content: ""; position: absolute; top: 0; bottom: 0; left: 6px;
   width: var(--yes); background: var(--ct-accent); }
-.ct-rows .row { position: relative; display: flex; flex-wrap: wrap; align-items: baseline;
+.ct-rows .ct-row { position: relative; display: flex; flex-wrap: wrap; align-items: baseline;
   gap: 0 8px; padding: 8px 12px; border: 1px solid transparent; border-radius: 6px;
   color: var(--ct-text); text-decoration: none; break-inside: avoid; }
-.ct-rows .words { flex: 1 1 10ch; min-width: 0; overflow-wrap: anywhere; }
-.ct-rows .numbers, .ct-rows .sub { font-size: 12px; color: var(--ct-muted); }
-.ct-rows .numbers:empty { display: none; }
-.ct-rows .answer { font-size: 12px; font-weight: 600; min-width: 26px; }
-.ct-rows .answer.no { color: var(--ct-orange-text); }
-.ct-rows .answer.yes { color: var(--ct-accent); }
+.ct-rows .ct-words { flex: 1 1 10ch; min-width: 0; overflow-wrap: anywhere; }
+.ct-rows .ct-numbers, .ct-rows .ct-sub { font-size: 12px; color: var(--ct-muted); }
+.ct-rows .ct-numbers:empty { display: none; }
+.ct-rows .ct-answer { font-size: 12px; font-weight: 600; min-width: 26px; }
+.ct-rows .ct-answer.no { color: var(--ct-orange-text); }
+.ct-rows .ct-answer.yes { color: var(--ct-accent); }
 .ct-rows .question { background: var(--ct-background); border-color: var(--ct-grey); }
 .ct-rows .leaf { background: var(--ct-surface); }
-.ct-rows .leaf .main { font-weight: 600; }
+.ct-rows .leaf .ct-main { font-weight: 600; }
 .ct-rows .fold { border: 1px dashed var(--ct-grey); border-radius: 16px; }
-.ct-rows .fold .main { color: var(--ct-accent); text-decoration: underline; }
-.ct-rows .fold .sub { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2;
+.ct-rows .fold .ct-main { color: var(--ct-accent); text-decoration: underline; }
+.ct-rows .fold .ct-sub { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2;
   overflow: hidden; }
 .ct-rows .fold:hover, .ct-rows .fold:focus { background: var(--ct-accent-soft);
   border: 1px solid var(--ct-accent); }
