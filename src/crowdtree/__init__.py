@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from crowdtree.estimators import CrowdClassifier, CrowdLabeller
     from crowdtree.files.audits import load_audit, load_labels, save_audit, verify_audit
     from crowdtree.files.interchange import load_answers
+    from crowdtree.learning.judging import Accuracy
     from crowdtree.learning.model import Learned
     from crowdtree.learning.pilot import plan_pilot
-    from crowdtree.learning.stating import Accuracy
     from crowdtree.loss import Loss
     from crowdtree.output import load
     from crowdtree.plots import draw_frontier, draw_tree
@@ -54,7 +54,7 @@ verify = check_certificate
 """The older name of :func:`check_certificate`."""
 
 _LAZY = {
-    "Accuracy": "crowdtree.learning.stating",
+    "Accuracy": "crowdtree.learning.judging",
     "Audit": "crowdtree.audit",
     "Checkup": "crowdtree.checkup",
     "Client": "crowdtree.client",

@@ -43,17 +43,19 @@ def test_eight_of_twenty_who_collude_count_as_one(seed, k):
     assert found.low <= right(learned, truth) <= found.high
 
 
-@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize(
+    ("k", "items", "each", "least"), [(2, 300, 3, 0.7), (2, 100, 5, 0.7), (4, 300, 12, 0.85)]
+)
 @pytest.mark.parametrize("seed", range(2))
-def test_twelve_of_twenty_who_always_say_the_same_are_flagged(seed, k):
-    answers, truth = asked(seed, 12, "constant", k, each=12)
+def test_twelve_of_twenty_who_always_say_the_same_are_flagged(seed, k, items, each, least):
+    answers, truth = asked(seed, 12, "constant", k, items, each)
     learned = learn(answers)
     flags = learned.flags.by_kind()
     told = {flag.subject for flag in flags.get("constant", [])}
     told |= {name for flag in flags.get("copies", []) for name in flag.subject.split(", ")}
     assert told >= {str(w) for w in range(12)}
     assert not told & {str(w) for w in range(12, 20)}
-    assert right(learned, truth) > 0.85
+    assert right(learned, truth) > least
 
 
 def test_good_workers_who_agree_are_no_copies():

@@ -225,7 +225,7 @@ def test_the_same_answers_are_classified_as_they_were_learned():
 def test_a_refused_update_leaves_no_trace():
     crowd = one_question(np.random.default_rng(2), 30, 6, 4)
     learned = learn(crowd.answers)
-    with pytest.raises(CrowdtreeError, match="was not learned"):
+    with pytest.raises(CrowdtreeError, match="is unknown"):
         learned.update({"task": [99], "worker": ["zed"], "label": ["bird"]})
     assert "zed" not in learned.workers
     with pytest.raises(CrowdtreeError, match="unknown"):

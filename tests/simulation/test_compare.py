@@ -13,6 +13,7 @@ import crowdtree as ct
 from crowdtree.bounds import fano_floor
 from crowdtree.cli import main
 from crowdtree.learning.dawid_skene import fit_dawid_skene
+from crowdtree.learning.passes import Votes
 from crowdtree.policy import expected_answers
 from crowdtree.simulation import Crowd, dawid_skene, simulate, simulate_dawid_skene
 from crowdtree.simulation.compare import compare_policies
@@ -60,9 +61,10 @@ def test_dawid_skene_for_two_labels_equals_the_general_one(seed):
     found = dawid_skene(task, worker, value, tasks, workers)
     order = np.argsort(task, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(task, minlength=tasks))])
+    columns = start, worker[order].astype(np.int32), value[order].astype(np.int8)
     wanted = fit_dawid_skene(
-        start, worker[order].astype(np.int32), value[order].astype(np.int8),
-        np.full(tasks, -1, np.int32), workers, 2, smoothing=0.1, tolerance=1e-7, steps=50,
+        Votes(*columns, workers, 2), np.full(tasks, -1, np.int32),
+        smoothing=0.1, tolerance=1e-7, steps=50,
     )  # fmt: skip
     assert np.allclose(found.yes, wanted.posterior[:, 1], atol=1e-9)
     assert np.allclose(found.says_yes, np.exp(wanted.log_answer[:, 1]), atol=1e-9)

@@ -7,7 +7,7 @@ updated with new answers, and states how uncertain its numbers are.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["learn"]
 
-IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
 
 
@@ -94,6 +93,7 @@ def learn(
     True
     """
     from crowdtree.learning import answers as reading
+    from crowdtree.learning import model
 
     for name, value in (("level", level), ("certain", certain)):
         if not isinstance(value, int | float) or not 0.5 <= value < 1:
@@ -108,38 +108,29 @@ def learn(
     read = reading.read_answers(
         answers, questions=problem.questions if problem else None, duplicates=duplicates
     )
-    options = _Options(method, level, certain, duplicates == "all")
     weight = reading.gold_weights(read, gold)
     if problem is None and len(read.questions) == 1 and _answers_are_classes(read, truths, classes):
-        learned = _learn_labels(read, truths, classes, options, weight)
-        return learned if loss is None else learned.with_loss(loss)
-    if method != "ensemble":
+        read = _relabelled(read.one_each() if duplicates == "all" else read, classes)
+        fields = _learn_labels(read, truths, method, weight)
+    elif method == "ensemble":
+        fields = _learn_classes(reading.as_yes_no(read), truths, problem, classes, certain)
+    else:
         raise CrowdtreeError(
             f"method: {method!r} is for one question whose answers name the classes; leave it out"
         )
-    learned = _learn_classes(reading.as_yes_no(read), truths, problem, classes, options, weight)
+    given = {"classes": fields["problem"].classes} if problem is None else {"problem": problem}
+    learned = model.Learned(
+        **fields,
+        # other answers: their repeats were resolved before
+        refit=partial(
+            learn, **given, method=method, level=level, certain=certain, duplicates="all"
+        ),
+        level=level,
+        keep_repeats=duplicates == "all",
+        assumed=problem,
+        gold_weight=weight,
+    )
     return learned if loss is None else learned.with_loss(loss)
-
-
-class _Options(NamedTuple):
-    """Options of :func:`learn` that a refit shares."""
-
-    method: str
-    level: float
-    certain: float
-    keep_repeats: bool
-
-    def refit(self, problem: Problem | None, classes: Sequence[str]) -> partial[Learned]:
-        """Learn from other answers, whose repeats were resolved before."""
-        names = {"classes": classes} if problem is None else {"problem": problem}
-        return partial(
-            learn,
-            **names,
-            method=self.method,
-            level=self.level,
-            certain=self.certain,
-            duplicates="all",
-        )
 
 
 def _answers_are_classes(
@@ -151,16 +142,12 @@ def _answers_are_classes(
 
 
 def _learn_labels(
-    read: Answers,
-    truths: dict[str, str] | None,
-    classes: Sequence[str] | None,
-    options: _Options,
-    weight: FloatArray | None,
-) -> Learned:
+    read: Answers, truths: dict[str, str] | None, method: str, weight: FloatArray | None
+) -> dict[str, Any]:
+    """Fields of a result from one question whose answers name the classes."""
     from crowdtree.learning import answers as reading
-    from crowdtree.learning import labels, learned_problem, model
+    from crowdtree.learning import labels, learned_problem
 
-    read = _relabelled(read.one_each() if options.keep_repeats else read, classes)
     if len(read.labels) < 2:
         raise CrowdtreeError(
             f"answers: expected two labels or more, got {read.labels[0]!r} only; name both with "
@@ -172,25 +159,17 @@ def _learn_labels(
             f"answers: one worker only ({read.workers[0]!s}); nothing tells how often a single "
             "worker errs, add workers or give gold"
         )
-    fit = labels.fit_labels(read, gold, options.method, weight)
-    numbers = learned_problem.label_numbers(read, fit, gold)
-    return model.Learned(
-        problem=numbers.problem,
-        kind="labels",
-        answers=read,
-        posterior=numbers.posterior,
-        fit=numbers.fit,
-        trace=fit.trace,
-        gold=gold,
-        refit=options.refit(None, read.labels),
-        level=options.level,
-        keep_repeats=options.keep_repeats,
-        counts=numbers.counts,
-        labelling=fit,
-        fitted_discount=fit.crowd_map,
-        gold_weight=weight,
-        converged=fit.converged,
-    )
+    fit = labels.fit_labels(read, gold, method, weight)
+    return {
+        **learned_problem.label_numbers(read, fit, gold)._asdict(),
+        "kind": "labels",
+        "answers": read,
+        "trace": fit.trace,
+        "gold": gold,
+        "labelling": fit,
+        "fitted_discount": fit.crowd_map,
+        "converged": fit.converged,
+    }
 
 
 def _relabelled(read: Answers, classes: Sequence[str] | None) -> Answers:
@@ -215,20 +194,23 @@ def _learn_classes(
     truths: dict[str, str] | None,
     problem: Problem | None,
     classes: Sequence[str] | None,
-    options: _Options,
-    weight: FloatArray | None,
-) -> Learned:
+    certain: float,
+) -> dict[str, Any]:
+    """Fields of a result from yes/no questions about the classes."""
     from crowdtree.learning import answers as reading
     from crowdtree.learning import classes as classing
-    from crowdtree.learning import learned_problem, model
+    from crowdtree.learning import learned_problem
 
     names = _class_names(truths, problem, classes)
     gold = reading.gold_codes(read, truths, names)
     sign = None
     if problem is not None:
         sign = np.where(problem.outcome == DASH, 0, 2 * problem.outcome - 1).astype(np.int8)
-    else:
-        _check_gold_of_each(gold, names)
+    elif missing := [name for i, name in enumerate(names) if not (gold == i).any()]:
+        raise CrowdtreeError(
+            f"gold: no answered item of {listing(map(repr, missing))}; give one of each class, or "
+            "the table of outcomes"
+        )
     fit = classing.fit_classes(
         read,
         gold,
@@ -236,25 +218,20 @@ def _learn_classes(
         problem.prior if problem else np.full(len(names), 1 / len(names)),
         error=problem.worker_error if problem else None,
     )
-    outcome = problem.outcome if problem else _outcomes(fit, options.certain)
+    outcome = problem.outcome if problem else _outcomes(fit, certain)
     questions = problem.questions if problem else read.questions
-    return model.Learned(
-        problem=learned_problem.make_problem(
+    return {
+        "problem": learned_problem.make_problem(
             names, fit.prior, questions, outcome, fit.error, like=problem
         ),
-        kind="classes",
-        answers=read,
-        posterior=fit.posterior,
-        fit=fit,
-        trace=fit.trace,
-        gold=gold,
-        refit=options.refit(problem, names),
-        level=options.level,
-        keep_repeats=options.keep_repeats,
-        converged=fit.converged,
-        assumed=problem,
-        gold_weight=weight,
-    )
+        "kind": "classes",
+        "answers": read,
+        "posterior": fit.posterior,
+        "fit": fit,
+        "trace": fit.trace,
+        "gold": gold,
+        "converged": fit.converged,
+    }
 
 
 def _class_names(
@@ -279,16 +256,6 @@ def _class_names(
             "each class, or the table of outcomes"
         )
     return names
-
-
-def _check_gold_of_each(gold: IntArray, names: tuple[str, ...]) -> None:
-    """Refuse a class without a known item where the table is to be learned."""
-    missing = [name for i, name in enumerate(names) if not (gold == i).any()]
-    if missing:
-        raise CrowdtreeError(
-            f"gold: no answered item of {listing(map(repr, missing))}; give one of each class, or "
-            "the table of outcomes"
-        )
 
 
 def _outcomes(fit: ClassFit, certain: float) -> NDArray[np.int8]:

@@ -33,6 +33,7 @@ __all__ = [
     "gold_weights",
     "read_answers",
     "read_gold",
+    "sort_answers",
     "unknown_names",
     "warn_of_typos",
 ]
@@ -204,7 +205,7 @@ def read_answers(
     yes_no = labels is None and many and (questions is not None or len(names) > 1)
     label, label_names = _label_codes(frame["label"], ("0", "1") if yes_no else labels, yes_no)
     del frame
-    return _sorted_by_task(
+    return sort_answers(
         Answers(
             tasks,
             workers,
@@ -306,7 +307,8 @@ def _label_codes(
     return codes.astype(np.int8), tuple(str(name) for name in names)
 
 
-def _sorted_by_task(answers: Answers, task: IntArray, duplicates: Duplicates) -> Answers:
+def sort_answers(answers: Answers, task: IntArray, duplicates: Duplicates) -> Answers:
+    """Sort columns by the item of each answer, and resolve answers that were given twice."""
     from dataclasses import replace
 
     start, order = counting_sort(task, answers.n_tasks)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from crowdtree.learning.answers import Answers
 
-__all__ = ["MAX_WORKERS", "agreement", "find_copies", "merge_copies"]
+__all__ = ["MAX_WORKERS", "SAME_SHARE", "agreement", "find_copies", "merge_copies"]
 
 FloatArray = NDArray[np.float64]
 

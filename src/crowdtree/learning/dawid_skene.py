@@ -7,12 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.learning.passes import Votes
+from crowdtree.learning.passes import Votes, with_gold
 
 __all__ = ["DawidSkeneFit", "fit_dawid_skene"]
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int32]
 
 _LEAST_LOG = -60.0  # keeps 0 x log 0 out
 
@@ -20,25 +19,19 @@ _LEAST_LOG = -60.0  # keeps 0 x log 0 out
 class DawidSkeneFit(NamedTuple):
     """What the answers to one question teach.
 
-    `posterior` is (item, class), `counts` are expected answers (worker, label, class) and
-    `log_answer` is the logarithm of P(label | class) of each worker, in the same shape; `trace` is
-    the objective after each step.
+    `posterior` is (item, class), `log_answer` the logarithm of P(label | class) of each worker
+    (worker, label, class), and `trace` the objective after each step.
     """
 
     posterior: FloatArray
-    counts: FloatArray
     log_answer: FloatArray
     trace: tuple[float, ...]
     converged: bool
 
 
 def fit_dawid_skene(
-    start: NDArray[np.int64],
-    worker: IntArray,
-    label: NDArray[np.int8],
-    gold: IntArray,
-    workers: int,
-    labels: int,
+    votes: Votes,
+    gold: NDArray[np.int32],
     *,
     smoothing: float = 0.0,
     tolerance: float = 1e-5,
@@ -46,20 +39,8 @@ def fit_dawid_skene(
 ) -> DawidSkeneFit:
     """Fit by EM from the majority, until the objective gains less than `tolerance` per answer.
 
-    Parameters
-    ----------
-    start
-        Where the answers of each item begin, and the number of answers.
-    worker, label
-        Worker and label of each answer, sorted by item.
-    gold
-        Known class of each item, -1 where unknown.
-    workers, labels
-        How many there are.
-    smoothing
-        Answers added to every cell of a worker's table; 0 for maximum likelihood.
-    tolerance, steps
-        When to stop.
+    `gold` is the known class of each item, -1 where unknown; `smoothing` is added to every cell of
+    a worker's table (0: maximum likelihood).
 
     Examples
     --------
@@ -67,15 +48,11 @@ def fit_dawid_skene(
 
     >>> start, worker = np.array([0, 3, 6, 9]), np.array([0, 1, 2] * 3, np.int32)
     >>> label = np.array([1, 1, 0, 0, 0, 1, 1, 1, 0], np.int8)
-    >>> fit = fit_dawid_skene(start, worker, label, np.full(3, -1, np.int32), 3, 2)
+    >>> fit = fit_dawid_skene(Votes(start, worker, label, 3, 2), np.full(3, -1, np.int32))
     >>> fit.posterior[:, 1].round().tolist(), fit.converged
     ([1.0, 0.0, 1.0], True)
     """
-    votes = Votes(start, worker, label, workers, labels)
-    posterior = votes.shares()
-    known = np.flatnonzero(gold >= 0)
-    posterior[known] = 0.0
-    posterior[known, gold[known]] = 1.0
+    posterior = with_gold(votes.shares(), gold)
     counts = votes.counts(posterior)
     each = np.full(len(posterior), 1 / max(len(posterior), 1))
     trace: list[float] = []
@@ -84,17 +61,17 @@ def fit_dawid_skene(
         log_answer, log_prior = _tables(counts, smoothing), _log(each @ posterior)
         likelihood, _ = votes.expect(log_answer, log_prior, gold, posterior, counts)
         trace.append(likelihood + smoothing * float(log_answer.sum()))
-        if len(trace) > 1 and trace[-1] - trace[-2] < tolerance * len(worker):
+        if len(trace) > 1 and trace[-1] - trace[-2] < tolerance * len(votes.worker):
             converged = True
             break
-    return DawidSkeneFit(posterior, counts, log_answer, tuple(trace), converged)
+    return DawidSkeneFit(posterior, log_answer, tuple(trace), converged)
 
 
 def _tables(counts: FloatArray, smoothing: float) -> FloatArray:
     """Log P(label | class) of each worker; uniform where there are no answers."""
-    held = counts + smoothing
-    total = held.sum(axis=1, keepdims=True)
-    share = np.where(total > 0, held / np.maximum(total, 1e-300), 1 / counts.shape[1])
+    smoothed = counts + smoothing
+    total = smoothed.sum(axis=1, keepdims=True)
+    share = np.where(total > 0, smoothed / np.maximum(total, 1e-300), 1 / counts.shape[1])
     return np.ascontiguousarray(_log(share))
 
 

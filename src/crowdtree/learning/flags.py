@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import listing
 from crowdtree.learning.compare import confused_pairs
-from crowdtree.learning.copies import MAX_WORKERS, agreement
+from crowdtree.learning.copies import MAX_WORKERS, SAME_SHARE, agreement
 from crowdtree.problem import DASH
 from crowdtree.result_methods import HtmlShown
 from crowdtree.stats import normal_quantile
@@ -26,7 +26,6 @@ FloatArray = NDArray[np.float64]
 
 LEAST_ANSWERS = 10
 """Workers with fewer answers are not flagged."""
-SAME_SHARE = 0.98
 COIN = 0.25
 """A worker who is right this much more often than chance (of 0 to 1) at most answers at random."""
 TWIN_AGREEMENT = 0.98
@@ -99,18 +98,8 @@ class Flags(tuple[Flag, ...], HtmlShown):
 
 def find_flags(learned: Learned) -> Flags:
     """List all flags: workers first, then questions, classes and cells."""
-    return Flags(_found(learned))
-
-
-def _found(learned: Learned) -> tuple[Flag, ...]:
-    return (
-        *_fit(learned),
-        *_constant_or_random(learned),
-        *_twins(learned),
-        *_questions(learned),
-        *_confused(learned),
-        *_thin(learned),
-    )
+    finders = (_fit, _constant_or_random, _twins, _questions, _confused, _thin)
+    return Flags(flag for find in finders for flag in find(learned))
 
 
 def _fit(learned: Learned) -> Iterator[Flag]:
@@ -163,8 +152,7 @@ def _misleading(learned: Learned) -> Iterator[Flag]:
     """
     from scipy.stats import binom
 
-    a, posterior, _ = learned._current
-    label = posterior.argmax(axis=1)
+    a, label = learned.answers, learned.fit.posterior.argmax(axis=1)
     chance = 1 / (1 + np.exp(learned.fit.cell[0, label[a.task]] + learned.fit.skill[a.worker]))
     count = np.diff(a.start)
     wrong = np.bincount(a.task, weights=a.label != label[a.task], minlength=len(count))
@@ -183,7 +171,7 @@ def _answer_table(learned: Learned) -> FloatArray:
     """Expected answers (worker, answer, what would have been right)."""
     if learned.kind == "labels":
         return learned.counts
-    (a, posterior, _), sign = learned._current, learned.fit.sign
+    a, posterior, sign = learned.answers, learned.fit.posterior, learned.fit.sign
     table = np.zeros((len(learned.fit.skill), 2, 2))
     task, asked = a.task, a.question_column()
     for c in range(learned.problem.n_classes):
@@ -227,14 +215,13 @@ def _twins(learned: Learned) -> Iterator[Flag]:
     """Pairs of ids that agree more than independent workers of their accuracy would."""
     from scipy.stats import binom
 
-    a = learned.answers
-    workers = int(a.worker.max()) + 1
+    a, workers = learned.answers, learned.answers.n_workers
     if not 2 <= workers <= MAX_WORKERS or _affected(learned) >= AFFECTED:
         return  # where workers err together, shared mistakes are no sign of a copy
     same, both = agreement(a, workers)
     for group in learned.labelling.copies if learned.labelling else ():
         both[np.ix_(group, group)] = 0  # they have a flag of their own
-    right = np.array([w.agreement for w in list(learned.workers.values())[:workers]])
+    right = np.array([w.agreement for w in learned.workers.values()])
     expected = np.outer(right, right) + np.outer(1 - right, 1 - right) / max(1, len(a.labels) - 1)
     first, second = np.nonzero(np.triu((both >= 20) & (same >= TWIN_AGREEMENT * both), 1))
     pairs = max(1, int(np.count_nonzero(np.triu(both >= 20, 1))))

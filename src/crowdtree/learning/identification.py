@@ -22,7 +22,6 @@ from crowdtree.learning.refits import (
     Another,
     Refits,
     Sheet,
-    check_folds,
     log_odds,
     refits_of,
     sheet_of,
@@ -116,7 +115,6 @@ def identification_policy(
         raise CrowdtreeError(
             "policy: expected yes/no questions, got one question whose answers are the classes"
         )
-    check_folds(folds)
     sheet = sheet_of(learned)
     if repeats is None:
         repeats = sheet.values.shape[2]
@@ -241,11 +239,8 @@ def _for_another_person(
     wrong = stated.argmax(axis=1) != last.of_item
     errors = log_odds(wrong, ReplayedStates.last(named).of_item, float(wrong.mean()))
     error = Another.of(*errors)
-    low, high = (float(_sigmoid(error.centre + side * error.sd)) for side in (-Z95, Z95))
+    odds = np.array([-Z95, Z95]) * error.sd + error.centre
+    low, high = (1 / (1 + np.exp(-odds))).tolist()
     reached = (low + high) / 2, (high - low) / 2
     made = replace(made, spread=Another.of(*alone).sd, reached=reached)
     return with_tail(made, log_prior, parts, never_below=True)
-
-
-def _sigmoid(value: Any) -> Any:
-    return 1 / (1 + np.exp(-value))

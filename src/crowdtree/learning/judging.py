@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.errors import CrowdtreeError
 from crowdtree.loss import Decision, Loss
 from crowdtree.stats import normal_quantile
 
-__all__ = ["Judge", "MeanLoss", "difference_interval", "interval_of_mean"]
+__all__ = ["Accuracy", "Judge", "difference_interval", "interval_of_mean"]
 
 FloatArray = NDArray[np.float64]
 
 
-class MeanLoss(NamedTuple):
-    """Expected loss per item of the labels: an estimate with its interval.
+class Accuracy(NamedTuple):
+    """Share of the labels that are right, or their mean loss: an estimate with its interval.
 
-    `known` is the number of items of known class behind it.
+    `known` is the number of items of known class behind it: 0 where it rests on agreement alone.
+
+    Examples
+    --------
+    >>> accuracy = Accuracy(0.79, 0.68, 0.90, known=0)
+    >>> round(float(accuracy), 2), accuracy.needed(0.05)
+    (0.79, 203)
     """
 
     value: float
@@ -30,6 +38,17 @@ class MeanLoss(NamedTuple):
 
     def __float__(self) -> float:
         return self.value
+
+    def needed(self, half_width: float = 0.05) -> int:
+        """Estimate how many (more) known items make the interval this narrow: ± `half_width`.
+
+        What is known already and what each item adds are taken as normal.
+        """
+        if not half_width > 0:
+            raise CrowdtreeError(f"half_width: expected a number above 0, got {half_width!r}")
+        z = normal_quantile(self.level)
+        held = (2 * z / max(self.high - self.low, 1e-9)) ** 2
+        return max(0, math.ceil(self.value * (1 - self.value) * ((z / half_width) ** 2 - held)))
 
 
 @dataclass(frozen=True)

@@ -219,24 +219,6 @@ class FittedModel:
     trace: tuple[float, ...]
     converged: bool
 
-    def item_posterior(self, rows: FloatArray, before: FloatArray | None = None) -> FloatArray:
-        """Posterior (class) of one item.
-
-        Parameters
-        ----------
-        rows
-            Log probabilities of its answers, one row per answer (answer, state).
-        before
-            Probabilities of the classes before these answers; by default their shares.
-        """
-        score = self.log_prior + rows.sum(axis=0)
-        if before is not None:
-            share = np.exp(self.log_prior).reshape(len(before), -1)
-            weight = before / np.maximum(share.sum(axis=1), _LEAST)
-            score += np.repeat(np.log(np.maximum(weight, _LEAST)), share.shape[1])
-        weight = np.exp(score - score.max())
-        return np.asarray(weight.reshape(self.posterior.shape[1], -1).sum(axis=1) / weight.sum())
-
 
 class _Shares:
     """Class shares and weights of the groups of effects."""

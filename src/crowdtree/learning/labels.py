@@ -30,17 +30,16 @@ from crowdtree.learning.label_models import (
     Leaning,
     ModelFit,
 )
+from crowdtree.learning.passes import with_gold
 from crowdtree.learning.skills import SkillFit
 from crowdtree.learning.stating import PRIOR, CrowdMap
 
 __all__ = [
     "LABEL_METHODS",
-    "CountRates",
     "LabelFit",
     "dependence_of",
     "fit_labels",
     "label_skills",
-    "skills_of_counts",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -129,11 +128,9 @@ def majority(answers: Answers, gold: IntArray) -> LabelFit:
 
 def dawid_skene(answers: Answers, gold: IntArray) -> LabelFit:
     """Maximum likelihood by EM, from the majority."""
-    workers, labels = answers.n_workers, len(answers.labels)
-    rows = answers.start, answers.worker, answers.label
-    fit = fit_dawid_skene(*rows, gold, workers, labels)
-    known = (gold >= 0).any()
-    blind = fit_dawid_skene(*rows, _unknown(gold), workers, labels) if known else fit
+    votes = answers.votes
+    fit = fit_dawid_skene(votes, gold)
+    blind = fit_dawid_skene(votes, _unknown(gold)) if (gold >= 0).any() else fit
     left_out = () if fit.converged else ("dawid-skene",)
     return LabelFit(fit.posterior, blind.posterior, fit.trace, left_out=left_out)
 
@@ -344,42 +341,6 @@ class _Sums:
         return _Sum(values, variance)
 
 
-def skills_of_counts(fit: SkillFit, before: CountRates, after: CountRates) -> SkillFit:
-    """The same with errors and skills of counts that have grown since.
-
-    Skills move as much as the counts let them, so that an update keeps what else they rest on.
-    """
-    error, size = after.error[None], (fit.wrong + fit.right) * (after.asked + 2)
-    size = np.maximum(size / (fit.answers + 2), 1e-2)
-    variance = fit.skill_sd**2 + after.variance - before.variance
-    return replace(
-        fit, cell=-_logit(error), wrong=error * size, right=(1 - error) * size,
-        skill=fit.skill + after.skill - before.skill,
-        skill_sd=np.sqrt(np.maximum(variance, after.variance)), answers=after.asked[None],
-    )  # fmt: skip
-
-
-class CountRates(NamedTuple):
-    """What expected answers say alone: answers and errors by class, skills and their variance."""
-
-    asked: FloatArray
-    error: FloatArray
-    skill: FloatArray
-    variance: FloatArray
-
-    @classmethod
-    def of(cls, counts: FloatArray) -> CountRates:
-        """Read off expected answers (worker, label, class)."""
-        asked, right = counts.sum(axis=(0, 1)), np.einsum("wkk->k", counts)
-        error = np.clip((asked - right + 0.5) / (asked + 1), _LEAST_ERROR, 1 - _LEAST_ERROR)
-        count, hit = counts.sum(axis=(1, 2)), np.einsum("wkk->w", counts)
-        a, b = _beta_of_crowd(count - hit, count, np.zeros(len(count)))
-        mean = np.clip((count - hit + a) / (count + a + b), _LEAST_ERROR, 1 - _LEAST_ERROR)
-        typical = float(np.clip((asked - right).sum() / max(asked.sum(), 1.0), 1e-4, 1 - 1e-4))
-        variance = 1 / ((count + a + b + 1) * mean * (1 - mean))
-        return cls(asked, error, _logit(typical) - _logit(mean), variance)
-
-
 def _worker_rates(
     answers: Answers, stated: FloatArray, right: _Sum
 ) -> tuple[FloatArray, FloatArray]:
@@ -434,15 +395,7 @@ def _unknown(gold: IntArray) -> IntArray:
 
 
 def _shares(answers: Answers, gold: IntArray) -> FloatArray:
-    return _with_gold(answers.votes.shares(), gold)
-
-
-def _with_gold(posterior: FloatArray, gold: IntArray) -> FloatArray:
-    """Fill in the classes that are known."""
-    known = np.flatnonzero(gold >= 0)
-    posterior[known] = 0.0
-    posterior[known, gold[known]] = 1.0
-    return posterior
+    return with_gold(answers.votes.shares(), gold)
 
 
 LABEL_METHODS: Mapping[str, Callable[[Answers, IntArray], LabelFit]] = MappingProxyType(

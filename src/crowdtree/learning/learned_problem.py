@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeWarning
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.labels import LabelFit, dependence_of, label_skills
+from crowdtree.learning.passes import with_gold
 from crowdtree.learning.skills import SkillFit
-from crowdtree.learning.stating import Discount
 from crowdtree.problem import DASH, Dash, Problem
+
+if TYPE_CHECKING:
+    from crowdtree.learning.table_discount import Discount
 
 __all__ = [
     "LabelNumbers",
@@ -67,14 +70,14 @@ def label_problem(
     Two labels make one question. More make one question per label ("is it l?"), whose errors are
     read off the crowd's confusion of labels.
     """
+    names: tuple[str, ...] = (question,)
+    outcome, error = np.array([[0, 1]]), fit.error
+    if len(labels) > 2:
+        wrong, right = one_against_rest(fit, confusion)
+        error = wrong / (wrong + right)
+        names = tuple(f"{question} is {label}" for label in labels)
+        outcome = np.eye(len(labels), dtype=np.int8)
     prior = prior / prior.sum()
-    if len(labels) == 2:
-        outcome = np.array([[0, 1]])
-        return make_problem(labels, prior, (question,), outcome, fit.error, dependence=dependence)
-    wrong, right = one_against_rest(fit, confusion)
-    error = wrong / (wrong + right)
-    names = tuple(f"{question} is {label}" for label in labels)
-    outcome = np.eye(len(labels), dtype=np.int8)
     return make_problem(labels, prior, names, outcome, error, dependence=dependence)
 
 
@@ -95,12 +98,8 @@ def stated(
     posterior: FloatArray, gold: NDArray[Any], answers: NDArray[Any], discount: Discount | None
 ) -> FloatArray:
     """Probabilities to state: discounted, and certain where the class is known."""
-    made = posterior if discount is None else discount.stated(posterior, answers)
-    known = np.flatnonzero(gold >= 0)
-    made = made.copy()
-    made[known] = 0.0
-    made[known, gold[known]] = 1.0
-    return made
+    discounted = posterior if discount is None else discount.stated(posterior, answers)
+    return with_gold(discounted.copy(), gold)
 
 
 def one_against_rest(fit: SkillFit, confusion: FloatArray) -> tuple[FloatArray, FloatArray]:

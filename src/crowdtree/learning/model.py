@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from copy import deepcopy
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeError
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.compare import against_assumed, confused_pairs
-from crowdtree.learning.judging import Judge, MeanLoss
+from crowdtree.learning.judging import Accuracy, Judge
 from crowdtree.learning.learned_problem import (
     crowd_confusion,
     label_numbers,
@@ -23,8 +22,8 @@ from crowdtree.learning.learned_problem import (
     stated,
 )
 from crowdtree.learning.skills import ClassFit, SkillFit
-from crowdtree.learning.stating import Accuracy, CrowdMap, Discount
-from crowdtree.loss import Decision, Loss, make_loss
+from crowdtree.learning.stating import CrowdMap
+from crowdtree.loss import Decision, make_loss
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.stats import normal_quantile
@@ -34,10 +33,9 @@ if TYPE_CHECKING:
 
     from crowdtree.learning.flags import Flags
     from crowdtree.learning.labels import LabelFit
-    from crowdtree.learning.online import Current, Online
     from crowdtree.learning.pilot import Credible
     from crowdtree.learning.subtypes import Subtypes
-    from crowdtree.learning.worker_tracker import WorkerTracker
+    from crowdtree.learning.table_discount import Discount
     from crowdtree.plan import Plan
     from crowdtree.policy import AdaptivePolicy
     from crowdtree.tree import Tree
@@ -125,6 +123,8 @@ class Learned(Framed, Saved, Plotted):
         Level of the intervals.
     keep_repeats
         Whether all answers of a worker to one question on one item count, not the last alone.
+    updated
+        Whether :meth:`update` has taken in answers.
     """
 
     problem: Problem
@@ -144,7 +144,7 @@ class Learned(Framed, Saved, Plotted):
     gold_weight: FloatArray | None = None
     converged: bool = True
     assumed: Problem | None = None
-    _online: Online | None = field(default=None, repr=False)
+    updated: bool = False
     refits: dict[tuple[int, int], Any] = field(init=False, repr=False, default_factory=dict)
     """Tables without each part of the items, learned once for policies of several budgets."""
 
@@ -157,56 +157,19 @@ class Learned(Framed, Saved, Plotted):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Label of each item, updates included: its likeliest class, the first of equals.
+        """Label of each item: its likeliest class, the first of equals.
 
         Where mistakes have different costs (see :meth:`with_loss`), the label of least expected
         loss by the stated probabilities.
         """
-        if self.problem.loss is not None:
-            tasks, found = self._decided(self.problem.loss)
-            return {t: self.classes[c] for t, c in zip(tasks, found.label.tolist(), strict=True)}
-        return self._likeliest
+        names = np.array(self.classes, dtype=object)[self._decision.label]
+        return dict(zip(self.task_index, names.tolist(), strict=True))
 
-    @property
-    def _likeliest(self) -> dict[str, str]:
-        answers, posterior, _ = self._current
-        names = np.array(self.classes, dtype=object)[np.argmax(posterior, axis=1)]
-        return dict(zip(map(str, answers.tasks.tolist()), names.tolist(), strict=True))
-
-    def labels_for(self, loss: Any) -> Mapping[str, str | None]:
-        """Label of least expected loss of each item, by the stated probabilities.
-
-        Parameters
-        ----------
-        loss
-            What mistakes cost, in any spelling of :func:`crowdtree.loss.make_loss`. An item that is
-            cheaper to refer to the expert has ``None``.
-
-        Examples
-        --------
-        >>> import crowdtree as ct
-        >>> said = ["safe", "safe", "toxic", "safe", "safe", "safe", "toxic", "toxic", "toxic"]
-        >>> who = {"task": list("xxxyyyzzz"), "worker": list("abcabcabc")}
-        >>> learned = ct.learn({**who, "label": said})
-        >>> learned.labels["x"], learned.labels_for({"never": [["toxic", "safe"]]})["x"]
-        ('safe', 'toxic')
-        """
-        made = make_loss(loss, self.classes)
-        if made is None:
-            return dict(self._likeliest)
-        tasks, found = self._decided(made)
-        return {
-            task: None if referred else self.classes[label]
-            for task, label, referred in zip(
-                tasks, found.label.tolist(), found.referred.tolist(), strict=True
-            )
-        }
-
-    def _decided(self, loss: Loss) -> tuple[list[str], Decision]:
-        """Every item, updates included, and the decision of least expected loss about it."""
-        tasks = list(self._likeliest)
-        rows = [self.item(task) for task in tasks]
-        return tasks, loss.decide(np.array(rows).reshape(len(tasks), len(self.classes)))
+    @cached_property
+    def _decision(self) -> Decision:
+        """The label of each item and, where mistakes have costs, its expected loss."""
+        judge, plain = Judge(self.problem.loss), self.fit.posterior
+        return judge.decide(plain, plain if judge.loss is None else self.stated_posterior)
 
     def with_loss(self, loss: Any) -> Learned:
         """Say what mistakes cost: a new result, whose labels minimise the expected loss.
@@ -228,13 +191,8 @@ class Learned(Framed, Saved, Plotted):
         >>> careful.label_frame().columns
         ['task', 'label', 'probability', 'expected_loss']
         """
-        return replace(
-            self,
-            problem=quietly_replaced(self.problem, loss=make_loss(loss, self.classes)),
-            fit=deepcopy(self.fit),  # updates of the one must not change the other
-            counts=self.counts.copy(),
-            _online=deepcopy(self._online),
-        )
+        made = make_loss(loss, self.classes)
+        return replace(self, problem=quietly_replaced(self.problem, loss=made))
 
     def label_frame(self) -> pl.DataFrame:
         """Frame of ``task, label, probability``, which crowd-kit's metrics read.
@@ -244,32 +202,24 @@ class Learned(Framed, Saved, Plotted):
         """
         import polars as pl
 
-        if self.problem.loss is not None:
-            tasks, found = self._decided(self.problem.loss)
-            columns: dict[str, Any] = {
-                "task": tasks,
-                "label": [self.classes[label] for label in found.label.tolist()],
-                "probability": [
-                    float(self.item(task)[label])
-                    for task, label in zip(tasks, found.label.tolist(), strict=True)
-                ],
-                "expected_loss": found.risk,
-            }
-            if self.problem.loss.refer is not None:
-                columns["referred"] = found.referred
-            return pl.DataFrame(columns)
-        labels = self.labels
-        place = {name: i for i, name in enumerate(self.classes)}
-        sure = [float(self.item(task)[place[label]]) for task, label in labels.items()]
-        return pl.DataFrame(
-            {"task": list(labels), "label": list(labels.values()), "probability": sure}
-        )
+        decision, loss = self._decision, self.problem.loss
+        columns: dict[str, Any] = {
+            "task": list(self.task_index),
+            "label": list(self.labels.values()),
+            "probability": self.stated_posterior[np.arange(len(decision.label)), decision.label],
+        }
+        if loss is not None:
+            columns["expected_loss"] = decision.risk
+            if loss.refer is not None:
+                columns["referred"] = decision.referred
+        return pl.DataFrame(columns)
 
     def item(self, task: Any) -> FloatArray:
-        """Posterior of an item that was learned from or updated."""
-        if self._online is not None:
-            return self._online.item(task)
-        return np.asarray(self.stated_posterior[self._place(task)])
+        """Stated probability of each class for an item."""
+        place = self.task_index.get(str(task))
+        if place is None:
+            raise CrowdtreeError(f"task {task!s} is unknown; it was never answered")
+        return np.asarray(self.stated_posterior[place])
 
     @cached_property
     def discount(self) -> Discount | None:
@@ -286,20 +236,15 @@ class Learned(Framed, Saved, Plotted):
 
     @cached_property
     def stated_posterior(self) -> FloatArray:
-        """Probability to state of each class for each item, updates left out."""
+        """Probability to state of each class for each item."""
         if self.kind == "labels" or self.fitted_discount is not None:
             return self.posterior
         count = np.diff(self.answers.start)
         return stated(self.fit.posterior, self.gold, count, self.discount)
 
-    def _place(self, task: Any) -> int:
-        place = self._task_index.get(str(task))
-        if place is None:
-            raise CrowdtreeError(f"task {task!s} is unknown; it was never answered")
-        return place
-
     @cached_property
-    def _task_index(self) -> dict[str, int]:
+    def task_index(self) -> dict[str, int]:
+        """Place of each item by name."""
         return {str(name): i for i, name in enumerate(self.answers.tasks.tolist())}
 
     @cached_property
@@ -313,7 +258,7 @@ class Learned(Framed, Saved, Plotted):
         return Accuracy(*(ends or (1.0, 1.0, 1.0)), known, self.level)
 
     @cached_property
-    def expected_loss(self) -> MeanLoss:
+    def expected_loss(self) -> Accuracy:
         """Expected loss per item of the labels, items of known class left out: an estimate.
 
         The price of the expert counts where an item is referred. For 0/1 loss it is the share of
@@ -321,15 +266,14 @@ class Learned(Framed, Saved, Plotted):
         """
         if self.problem.loss is None:
             right = self.accuracy
-            return MeanLoss(1 - right.value, 1 - right.high, 1 - right.low, right.known, self.level)
+            return Accuracy(1 - right.value, 1 - right.high, 1 - right.low, right.known, self.level)
         ends, known = self._judged(Judge(self.problem.loss, costs=True))
-        return MeanLoss(*(ends or (0.0, 0.0, 0.0)), known, self.level)
+        return Accuracy(*(ends or (0.0, 0.0, 0.0)), known, self.level)
 
     def _judged(self, judge: Judge) -> tuple[tuple[float, float, float] | None, int]:
         """Judge the labels of items of unknown class; also the known items behind that."""
-        answers, posterior, gold = self._current
-        open_ = np.flatnonzero(gold < 0)
-        count, plain = np.diff(answers.start)[open_], posterior[open_]
+        open_ = np.flatnonzero(self.gold < 0)
+        count, plain = np.diff(self.answers.start)[open_], self.fit.posterior[open_]
         discount = self.discount or self._unchecked()
         if not len(open_):
             return None, discount.known
@@ -341,15 +285,6 @@ class Learned(Framed, Saved, Plotted):
     def _unchecked(self) -> Discount:
         """What is known about one question before any item has been checked."""
         return CrowdMap.of_crowd(len(self.classes), np.diff(self.answers.start))
-
-    @cached_property
-    def _current(self) -> Current:
-        """Answers and items with all updates."""
-        from crowdtree.learning.online import Current
-
-        if self._online is None:
-            return Current(self.answers, self.fit.posterior, self.gold)
-        return self._online.current()
 
     def calibrate(self, gold: Any) -> Learned:
         """State probabilities by items of known class: a new result, with the same labels.
@@ -376,7 +311,7 @@ class Learned(Framed, Saved, Plotted):
         from crowdtree.learning.answers import gold_codes, gold_weights, read_gold
         from crowdtree.policy.calibrating import warn_few
 
-        if self._online is not None:
+        if self.updated:
             raise CrowdtreeError("calibrate: expected a result without updates; calibrate first")
         codes = gold_codes(self.answers, read_gold(gold), self.classes)
         new = (codes >= 0) & (self.gold < 0)
@@ -397,9 +332,7 @@ class Learned(Framed, Saved, Plotted):
             problem = quietly_replaced(numbers.problem, loss=self.problem.loss)
             changes = {**numbers._asdict(), "labelling": labelling, "problem": problem}
         else:
-            # updates of the one must not change the other
-            changes = {"fit": deepcopy(self.fit), "counts": self.counts.copy()}
-            changes["posterior"] = stated(self.fit.posterior, self.gold, count, discount)
+            changes = {"posterior": stated(self.fit.posterior, self.gold, count, discount)}
         return replace(self, fitted_discount=discount, checked=checked, **changes)
 
     # ---------------------------------------------------------------- workers
@@ -409,16 +342,15 @@ class Learned(Framed, Saved, Plotted):
         """Place of each worker by name."""
         return {str(name): i for i, name in enumerate(self.answers.workers.tolist())}
 
-    @cached_property
-    def _worker_columns(self) -> tuple[FloatArray, FloatArray]:
+    def _worker_counts(self) -> tuple[FloatArray, FloatArray]:
         """Answers of each worker, and the share that agrees with the labels."""
-        a, posterior, _ = self._current
+        a = self.answers
         if self.kind == "labels":
             agreed = np.einsum("wll->w", self.counts)
-            count = self.counts.sum(axis=(1, 2))  # updates included
+            count = self.counts.sum(axis=(1, 2))
         else:
             count = np.bincount(a.worker, minlength=a.n_workers).astype(np.float64)
-            best = np.argmax(posterior, axis=1)[a.task]
+            best = np.argmax(self.fit.posterior, axis=1)[a.task]
             said = np.where(a.label == 1, 1, -1) == self.fit.sign[a.question_column(), best]
             agreed = np.bincount(a.worker, weights=said, minlength=a.n_workers)
         return count, agreed / np.maximum(count, 1)
@@ -426,19 +358,14 @@ class Learned(Framed, Saved, Plotted):
     @property
     def typical_error(self) -> float:
         """Error of the crowd over the cells, weighted by the answers they hold."""
+        return self._mean_over_cells(self.fit.error)
+
+    def _mean_over_cells(self, error: FloatArray) -> float:
         weight = self.fit.answers
         if self.kind == "classes":
             weight = np.where(self.problem.outcome == DASH, 0.0, weight)
         total = float(weight.sum())
-        return float((weight * self.fit.error).sum() / total) if total else 0.5
-
-    def _error_at_centre(self) -> float:
-        """Error of a worker of skill 0: that of the crowd includes how its workers differ."""
-        if not isinstance(self.fit, ClassFit):
-            return self.typical_error
-        weight = np.where(self.problem.outcome == DASH, 0.0, self.fit.answers)
-        total = float(weight.sum())
-        return float((weight * self.fit.worker_error(0.0)).sum() / total) if total else 0.5
+        return float((weight * error).sum() / total) if total else 0.5
 
     def _typical_range(self) -> Range:
         """Interval of the typical error: a Beta of the moments that the cells have together."""
@@ -457,15 +384,14 @@ class Learned(Framed, Saved, Plotted):
     @cached_property
     def workers(self) -> Mapping[str, Worker]:
         """Every worker by name, with intervals (estimates)."""
-        return {worker.name: worker for worker in self._workers()}
-
-    def _workers(self) -> Iterator[Worker]:
         from scipy.special import expit, logit
 
-        count, agreement = self._worker_columns
+        count, agreement = self._worker_counts()
         half = normal_quantile(self.level) * self.fit.skill_sd
-        base = logit(np.clip(self._error_at_centre(), 1e-4, 1 - 1e-4))
-        skill = self.fit.skill
+        skill, fit = self.fit.skill, self.fit
+        # the error of the crowd includes how its workers differ, that at skill 0 does not
+        centre = fit.worker_error(0.0) if isinstance(fit, ClassFit) else fit.error
+        base = logit(np.clip(self._mean_over_cells(centre), 1e-4, 1 - 1e-4))
         low, high = skill - half, skill + half
         error_low, error_high = expit(base - high), expit(base - low)
         if not self.fit.spread:  # nobody differs: the error of everybody is that of the table
@@ -482,14 +408,7 @@ class Learned(Framed, Saved, Plotted):
             agreement.tolist(),
             strict=True,
         )
-        for row in columns:
-            yield Worker(*row)
-
-    def worker_tracker(self) -> WorkerTracker:
-        """Track the workers during a live run, starting from the skills learned here."""
-        from crowdtree.learning.worker_tracker import WorkerTracker
-
-        return WorkerTracker.from_learned(self)
+        return {row[0]: Worker(*row) for row in columns}
 
     def worker_error(self, worker: Any) -> FloatArray:
         """Error of one worker per cell: ``sigmoid(logit e - skill)``; a typical one if unknown."""
@@ -539,22 +458,19 @@ class Learned(Framed, Saved, Plotted):
 
     # ---------------------------------------------------------------- going on
 
-    @property
-    def updated(self) -> bool:
-        """Whether :meth:`update` has taken in answers."""
-        return self._online is not None
-
     def update(self, answers: Any) -> Learned:
-        """Take in new answers in time proportional to them (50 old answers each, at most).
+        """Take in new answers without fitting again.
 
         Changes this object. Workers and items may be new; questions and classes may not. An answer
         that a worker gives again replaces the earlier one, unless ``duplicates="all"`` was learned.
         """
-        from crowdtree.learning.online import Online
+        from crowdtree.learning import online
 
-        if self._online is None:
-            self._online = Online(self)
-        self._online.update(answers)
+        online.update(self, answers)
+        self.updated, self.refits = True, {}
+        for name, member in vars(type(self)).items():
+            if isinstance(member, cached_property) and name != "discount":
+                self.__dict__.pop(name, None)
         return self
 
     def classify(self, answers: Any) -> tuple[list[str], FloatArray]:
@@ -591,11 +507,9 @@ class Learned(Framed, Saved, Plotted):
     ) -> Credible:
         """Estimate the credible interval of a plan's misclassification.
 
-        It is about answers of other people of the same kind; `people` of them, by default as many
-        as answered, or one where each item was answered by one person. For a plan that was
-        designed on ``learned.problem`` it includes how optimistic such a plan is, as left-out
-        items show (:func:`crowdtree.learning.pilot.credible_interval`). With `items` it is the
-        interval of the share that will be counted wrong among so many items.
+        It is about answers of `people` other people of the same kind; with `items`, about the share
+        that will be counted wrong among so many items
+        (:func:`crowdtree.learning.pilot.credible_interval`).
         """
         from crowdtree.learning.pilot import credible_interval
 
@@ -620,7 +534,7 @@ class Learned(Framed, Saved, Plotted):
                 "worker_error": {"low": low.tolist(), "high": high.tolist()},
             },
             "accuracy": self.accuracy._asdict(),
-            **self._loss_columns(),
+            **self._costs(),
             "converged": self.converged,
             "workers": [worker._asdict() for worker in self.workers.values()],
             "confused": [pair._asdict() for pair in confused_pairs(self)[:_MOST_PAIRS]],
@@ -631,19 +545,18 @@ class Learned(Framed, Saved, Plotted):
             "labels": dict(self.labels),
         }
 
-    def _loss_columns(self) -> dict[str, Any]:
+    def _costs(self) -> dict[str, Any]:
         """What mistakes cost and what labels are expected to, for the JSON form."""
-        if self.problem.loss is None:
+        loss, decision, tasks = self.problem.loss, self._decision, list(self.task_index)
+        if loss is None:
             return {}
-        frame = self.label_frame()
-        found: dict[str, Any] = {
-            "loss": self.problem.loss.to_dict(),
+        referred = [task for task, r in zip(tasks, decision.referred, strict=True) if r]
+        return {
+            "loss": loss.to_dict(),
             "expected_loss": self.expected_loss._asdict(),
-            "label_losses": dict(zip(frame["task"], frame["expected_loss"], strict=True)),
+            "label_losses": dict(zip(tasks, decision.risk.tolist(), strict=True)),
+            **({} if loss.refer is None else {"referred": referred}),
         }
-        if "referred" in frame.columns:
-            found["referred"] = frame.filter(frame["referred"])["task"].to_list()
-        return found
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Learned):

@@ -12,7 +12,7 @@ from crowdtree.calibration import FEW
 from crowdtree.designers import DESIGNERS, design
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
-from crowdtree.learning.refits import FOLDS, Another, check_folds, log_odds, refits_of, sheet_of
+from crowdtree.learning.refits import FOLDS, Another, log_odds, refits_of, sheet_of
 from crowdtree.plan import Plan, as_plan
 from crowdtree.policy import PlanPolicy
 from crowdtree.policy.replay import label_steps
@@ -88,7 +88,6 @@ def plan_error(
     """
     if learned.kind != "classes" or not (learned.gold >= 0).any():
         raise CrowdtreeError("plan_error: expected yes/no questions and gold")
-    check_folds(folds)
     wrong = _tried(learned, make, folds, seed).wrong
     low, high = wilson_interval(int(wrong.sum()), len(wrong))
     return LeftOutError(float(wrong.mean()), low, high, len(wrong))

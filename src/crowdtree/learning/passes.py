@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Votes", "counting_sort", "find_repeats"]
+__all__ = ["Votes", "counting_sort", "find_repeats", "with_gold"]
 
 BLOCK = 1 << 18
 """Cells (item, state) that are computed together: they fit into the processor's cache."""
@@ -39,8 +39,8 @@ class _Block:
         """Answers (item, label of a worker), and transposed."""
         votes, mine = self._votes, self._mine
         column = votes.worker[mine] * np.int32(votes.labels) + votes.label[mine]
-        made = self._matrix(column, votes.workers * votes.labels)
-        return made, made.T
+        matrix = self._matrix(column, votes.workers * votes.labels)
+        return matrix, matrix.T
 
 
 def counting_sort(key: IntArray, count: int) -> tuple[NDArray[np.int64], IntArray]:
@@ -79,6 +79,14 @@ def find_repeats(
     again = order[1:][same]
     keep[order[:-1][same] if keep_last else again] = False
     return keep, len(again), int(again[0]) if len(again) else -1
+
+
+def with_gold(posterior: FloatArray, gold: IntArray) -> FloatArray:
+    """Fill in the classes that are known (-1: unknown), in place."""
+    known = np.flatnonzero(gold >= 0)
+    posterior[known] = 0.0
+    posterior[known, gold[known]] = 1.0
+    return posterior
 
 
 class Votes:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from crowdtree import voting
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
-from crowdtree.learning.learned_problem import make_problem
+from crowdtree.learning.learned_problem import quietly_replaced
 from crowdtree.plan import Plan, as_plan
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
@@ -192,9 +192,7 @@ def upper_problem(learned: Learned, level: float = 0.95) -> Problem:
     high = np.maximum(np.asarray(beta.ppf(level, wrong, right)), problem.worker_error)
     high = np.where(problem.worker_error < MOST_ERROR, np.minimum(high, MOST_ERROR), high)
     high = np.where(problem.outcome == DASH, 0.5, high)
-    return make_problem(
-        problem.classes, problem.prior, problem.questions, problem.outcome, high, like=problem
-    )
+    return quietly_replaced(problem, worker_error=high)
 
 
 @dataclass(frozen=True)
@@ -222,16 +220,12 @@ def credible_interval(
 
     The prior is kept. Every draw is evaluated exactly; the interval is an estimate. It is about
     the answers of other people of the same kind: how much people differ in skill, in how often
-    they say yes, and in how they read a question, is drawn for all cells at once. It is
-    about the true error; with `items` it is about the share of so many items that are labelled
-    wrong, as counted in a test, and includes their chance.
+    they say yes, and in how they read a question, is drawn for all cells at once.
 
     A plan that was designed on ``learned.problem`` prefers cells whose errors look small by
-    chance. Where at least 20 items of known class, asked most of the questions, show by how much,
-    the draws are shifted by it: the plan is made again without each part of the items, and what it
-    states is compared with its errors on that part
-    (:func:`crowdtree.learning.optimism.optimism`). That takes the time of learning five
-    times, once per result.
+    chance. The draws are shifted by how much, where left-out items show it
+    (:func:`crowdtree.learning.optimism.optimism`), which takes the time of learning five times,
+    once per result.
 
     Parameters
     ----------
@@ -243,7 +237,8 @@ def credible_interval(
         How many people will answer; by default as many as answered before, or one where each item
         was answered by one person. The fewer, the less their differences average out.
     items
-        How many items will be labelled and checked.
+        How many items will be labelled and checked: the interval is then that of the share that
+        will be counted wrong.
     """
     for name, count in (("people", people), ("items", items)):
         if count is not None and count < 1:

@@ -22,19 +22,12 @@ __all__ = [
     "Refit",
     "Refits",
     "Sheet",
-    "check_folds",
     "log_odds",
     "refits_of",
     "sheet_of",
 ]
 
 FOLDS = 5
-
-
-def check_folds(folds: int) -> None:
-    """Refuse fewer than two parts."""
-    if folds < 2:
-        raise CrowdtreeError(f"folds: expected a whole number from 2 on, got {folds}")
 
 
 class Sheet(NamedTuple):
@@ -96,6 +89,8 @@ def sheet_of(learned: Learned) -> Sheet:
 
 def refits_of(learned: Learned, worker: NDArray[np.int64], folds: int, seed: int) -> Refits:
     """Learn the table again without each part of the items, once per result and seed."""
+    if folds < 2:
+        raise CrowdtreeError(f"folds: expected a whole number from 2 on, got {folds}")
     known: dict[tuple[int, int], Refits] = learned.refits
     if (folds, seed) not in known:
         rng = np.random.default_rng(seed)

@@ -20,26 +20,21 @@ probability from chance to 1, on average that of an answer in other crowds, unti
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from crowdtree.errors import CrowdtreeError
 from crowdtree.learning.judging import Judge, difference_interval, interval_of_mean
 from crowdtree.loss import Decision
-from crowdtree.stats import normal_quantile
 
 __all__ = [
     "PRIOR",
-    "Accuracy",
     "CrowdMap",
     "CrowdPrior",
-    "Discount",
     "Grid",
     "Split",
     "split_labels",
@@ -79,73 +74,6 @@ class CrowdPrior(NamedTuple):
 
 PRIOR = CrowdPrior((0.16, -0.28), ((0.67, -0.15), (-0.15, 0.34)), 10.0, 0.65, 0.53, 0.67)
 """From ``python -m benchmarks.crowd_prior``: eleven crowds of known truth."""
-
-
-class Accuracy(NamedTuple):
-    """Share of the labels that are right: an estimate with its interval.
-
-    `known` is the number of items of known class behind it: 0 where it rests on agreement alone.
-
-    Examples
-    --------
-    >>> accuracy = Accuracy(0.79, 0.68, 0.90, known=0)
-    >>> round(float(accuracy), 2), accuracy.needed(0.05)
-    (0.79, 203)
-    """
-
-    value: float
-    low: float
-    high: float
-    known: int
-    level: float = 0.95
-
-    def __float__(self) -> float:
-        return self.value
-
-    def needed(self, half_width: float = 0.05) -> int:
-        """Estimate how many (more) known items make the interval this narrow: ± `half_width`.
-
-        What is known already and what each item adds are taken as normal.
-        """
-        if not half_width > 0:
-            raise CrowdtreeError(f"half_width: expected a number above 0, got {half_width!r}")
-        z = normal_quantile(self.level)
-        held = (2 * z / max(self.high - self.low, 1e-9)) ** 2
-        return max(0, math.ceil(self.value * (1 - self.value) * ((z / half_width) ** 2 - held)))
-
-
-class Discount(Protocol):
-    """How far evidence is discounted before a probability is stated, and how well that is known."""
-
-    @property
-    def known(self) -> int:
-        """Items of known class behind it."""
-        ...
-
-    def updated(
-        self,
-        posterior: FloatArray,
-        answers: NDArray[Any],
-        truth: NDArray[Any],
-        weight: FloatArray | None = None,
-    ) -> Self:
-        """After items of known class, whose class the posteriors did not use."""
-        ...
-
-    def stated(self, posterior: FloatArray, answers: NDArray[Any]) -> FloatArray:
-        """Probabilities to state."""
-        ...
-
-    def judged(
-        self,
-        posterior: FloatArray,
-        answers: NDArray[Any],
-        level: float,
-        judge: Judge,
-        made: Decision,
-    ) -> tuple[float, float, float]:
-        """Mean of what a judge says of the labels of some items, and its interval."""
-        ...
 
 
 class Grid(NamedTuple):
@@ -296,7 +224,7 @@ class CrowdMap:
     def updated(
         self,
         posterior: FloatArray,
-        answers: NDArray[Any],  # noqa: ARG002 - of the protocol
+        answers: NDArray[Any],  # noqa: ARG002 - as of TableDiscount
         truth: NDArray[Any],
         weight: FloatArray | None = None,
     ) -> CrowdMap:
@@ -324,7 +252,7 @@ class CrowdMap:
     def stated(
         self,
         posterior: FloatArray,
-        answers: NDArray[Any],  # noqa: ARG002 - of the protocol
+        answers: NDArray[Any],  # noqa: ARG002 - as of TableDiscount
     ) -> FloatArray:
         """Probabilities to state."""
         split = split_labels(posterior)
@@ -333,7 +261,7 @@ class CrowdMap:
     def judged(
         self,
         posterior: FloatArray,
-        answers: NDArray[Any],  # noqa: ARG002 - of the protocol
+        answers: NDArray[Any],  # noqa: ARG002 - as of TableDiscount
         level: float,
         judge: Judge,
         made: Decision,

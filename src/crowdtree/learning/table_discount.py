@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from crowdtree.calibration import FEW, Calibration
 from crowdtree.learning.judging import Judge, difference_interval, interval_of_mean
 from crowdtree.learning.refits import FOLDS, Another, refits_of, sheet_of
+from crowdtree.learning.stating import CrowdMap
 from crowdtree.loss import Decision
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
 
-__all__ = ["ASSUMED", "TableDiscount"]
+__all__ = ["ASSUMED", "Discount", "TableDiscount"]
 
 MOST_ITEMS = 4_000
 """Items that an interval is made of; more would not change it."""
@@ -32,18 +33,17 @@ class TableDiscount:
     """How far the evidence about an item of a table is discounted before it is stated.
 
     The counterpart of :class:`crowdtree.learning.stating.CrowdMap`, which is about answers to one
-    question. `log_posterior`, `answers` and `truth` are those of items of known class, whose class
-    the posteriors did not use; `spread` is that of the scale between people, where each item was
-    answered by one.
+    question. `log_posterior`, `answers`, `truth` and `weight` are those of items of known class,
+    whose class the posteriors did not use; `spread` is that of the scale between people, where
+    each item was answered by one.
     """
 
     log_prior: NDArray[np.float64]
     log_posterior: NDArray[np.float64]
     answers: NDArray[np.int64]
     truth: NDArray[np.int64]
+    weight: NDArray[np.float64]
     spread: float = 0.0
-    weight: NDArray[np.float64] | None = None
-    """Weight of each item; None where all are alike."""
 
     @classmethod
     def of(cls, learned: Learned) -> TableDiscount:
@@ -56,15 +56,14 @@ class TableDiscount:
         posterior = np.concatenate([nothing, *(part.posterior(learned) for part in refits.parts)])
         count = np.diff(learned.answers.start)[held]
         truth = learned.gold[held].astype(np.int64)
-        weight = None if learned.gold_weight is None else learned.gold_weight[held]
-        made = cls(log_prior, _log(posterior), count, truth, weight=weight)
+        same = np.ones(len(held))
+        weight = same if learned.gold_weight is None else learned.gold_weight[held]
+        discount = cls(log_prior, _log(posterior), count, truth, weight)
         if not refits.by_person:
-            return made
+            return discount
         person = np.unique(sheet_of(learned).worker[held], return_inverse=True)[1]
-        alone = made.calibration.scale_of(
-            log_prior, made.log_posterior, count, made.truth, np.ones(len(held)), person
-        )
-        return replace(made, spread=Another.of(*alone).sd)
+        rows = log_prior, discount.log_posterior, count, truth, same, person
+        return replace(discount, spread=Another.of(*discount.calibration.scale_of(*rows)).sd)
 
     @property
     def known(self) -> int:
@@ -77,8 +76,7 @@ class TableDiscount:
         if not self.known:
             return ASSUMED
         rows = (self.log_posterior, self.answers, self.truth)
-        made = Calibration.fit(self.log_prior, *rows, self.weight)
-        return replace(made, spread=self.spread)
+        return replace(Calibration.fit(self.log_prior, *rows, self.weight), spread=self.spread)
 
     def updated(
         self,
@@ -88,17 +86,13 @@ class TableDiscount:
         weight: NDArray[np.float64] | None = None,
     ) -> TableDiscount:
         """After more items of known class, whose class the posteriors did not use."""
-        both = None
-        if weight is not None or self.weight is not None:
-            parts = ((self.weight, self.truth), (weight, truth))
-            both = np.concatenate([np.ones(len(t)) if w is None else w for w, t in parts])
-        return TableDiscount(
-            self.log_prior,
-            np.concatenate([self.log_posterior, _log(posterior)]),
-            np.concatenate([self.answers, answers]),
-            np.concatenate([self.truth, truth]),
-            self.spread,
-            both,
+        fresh = np.ones(len(truth)) if weight is None else weight
+        return replace(
+            self,
+            log_posterior=np.concatenate([self.log_posterior, _log(posterior)]),
+            answers=np.concatenate([self.answers, answers]),
+            truth=np.concatenate([self.truth, truth]),
+            weight=np.concatenate([self.weight, fresh]),
         )
 
     def stated(self, posterior: NDArray[np.float64], answers: NDArray[Any]) -> NDArray[np.float64]:
@@ -128,9 +122,8 @@ class TableDiscount:
         value, variance = judge.expected(stated, made)
         labelled = judge.decide(self.log_posterior, known)
         gap = judge.observed(self.truth, labelled) - judge.expected(known, labelled)[0]
-        weight = np.ones(len(gap)) if self.weight is None else self.weight
         noise = float(np.sqrt(variance.sum())) / len(value)
-        return difference_interval(float(value.mean()), gap, weight, noise, level, judge.most)
+        return difference_interval(float(value.mean()), gap, self.weight, noise, level, judge.most)
 
     def _averaged(
         self,
@@ -172,3 +165,7 @@ class TableDiscount:
 
 def _log(posterior: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.log(np.maximum(posterior, 1e-300))
+
+
+Discount = CrowdMap | TableDiscount
+"""How far evidence is discounted before a probability is stated, and how well that is known."""

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crowdtree.learning.evidence import Answered, EvidenceByPerson
 from crowdtree.learning.suspects import Suspicion, find_suspects
-from crowdtree.learning.voices import Answered, Voices
 from crowdtree.likelihood import AnswerModel
 from crowdtree.problem import Problem
 
@@ -79,13 +79,13 @@ def assess(
     >>> found.known, {who: why.rule for who, why in found.suspected.items()}
     ({1: 'majority', 2: 'majority'}, {3: 'wrong'})
     """
-    voices = Voices(problem, list(answers))
+    evidence = EvidenceByPerson(problem, list(answers))
     before, trusted = dict(known or {}), set(vouched)
     error = np.asarray((assumed or problem).worker_error, dtype=np.float64)
     found = Trust()
     while True:  # without the suspects, others may be known, and others suspected
-        found.known = _known(voices, trusted, before, set(found.suspected))
-        new = find_suspects(voices, error, set(found.known), trusted, set(found.suspected))
+        found.known = _known(evidence, trusted, before, set(found.suspected))
+        new = find_suspects(evidence, error, set(found.known), trusted, set(found.suspected))
         if not new:
             return found
         found.suspected |= new
@@ -106,22 +106,22 @@ def speaks_for(problem: Problem, answers: Iterable[tuple[int, int]], label: int)
 
 
 def _known(
-    voices: Voices, vouched: set[int], before: dict[int, str], suspected: set[int]
+    evidence: EvidenceByPerson, vouched: set[int], before: dict[int, str], suspected: set[int]
 ) -> dict[int, str]:
     """Workers who are known, with the reason."""
     found = dict.fromkeys(vouched - suspected, "vouched")
-    gold = voices.gold()
-    asked = GOLD in before.values() or any(known is not None for _, _, known in voices.voices)
+    gold = evidence.gold_evidence()
+    asked = GOLD in before.values() or bool(evidence.is_gold.any())
     anchored = asked or bool(vouched)
-    rest = [w for w in voices.workers if w not in vouched and w not in suspected]
+    rest = [w for w in evidence.workers if w not in vouched and w not in suspected]
     if not anchored:
-        partners = _majority(voices, rest) or set(before) & set(rest)
-        return dict.fromkeys(_passed(voices, partners, partners, before, gold), MAJORITY)
+        partners = _majority(evidence, rest) or set(before) & set(rest)
+        return dict.fromkeys(_passed(evidence, partners, partners, before, gold), MAJORITY)
     confirmed = {worker: why for worker, why in before.items() if why != MAJORITY}
     for kept, why in ((confirmed, ""), (before, MAJORITY)):
         while True:
             left = [worker for worker in rest if worker not in found]
-            new = _passed(voices, left, set(found), kept, gold)
+            new = _passed(evidence, left, set(found), kept, gold)
             if not new:
                 break
             found |= dict.fromkeys(new, why) if why else new
@@ -129,14 +129,14 @@ def _known(
 
 
 def _passed(
-    voices: Voices,
+    evidence: EvidenceByPerson,
     workers: Iterable[int],
     partners: set[int],
     before: dict[int, str],
     gold: dict[int, float],
 ) -> dict[int, str]:
     """Those of some workers for whom there is enough evidence, with the reason."""
-    agreed = voices.agreement(partners)
+    agreed = evidence.agreement(partners)
     found = {}
     for worker in workers:
         right = gold.get(worker, 0.0)
@@ -146,14 +146,14 @@ def _passed(
     return found
 
 
-def _majority(voices: Voices, workers: list[int]) -> set[int]:
+def _majority(evidence: EvidenceByPerson, workers: list[int]) -> set[int]:
     """Leave out those whom the others contradict most, until nobody is contradicted.
 
     If no more than half are left then, nobody can say yet who is right.
     """
     found = set(workers)
     while found:
-        agreed = voices.agreement(found)
+        agreed = evidence.agreement(found)
         worst = sorted((agreed.get(w, 0.0), -w) for w in found)[: max(1, len(found) // 10)]
         worst = [entry for entry in worst if entry[0] < 0]
         if not worst:

@@ -157,7 +157,7 @@ def _learned(campaign: ServedCampaign, judged: list[Judged]) -> list[WorkerRecor
     entries = [tracker.resume(r.id, r.skill, r.precision) for r, _ in judged]
     for turn in zip_longest(*(found.judgements for found in judged)):  # one answer of each worker
         given = [row for row in turn if row is not None]
-        tracker.update_all(
+        tracker.update(
             [row.worker_id for row in given],
             [row.question for row in given],
             [row.value for row in given],
