@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
+RUN    := .venv-run
+RUNS   := $(RUN)/.ready
 OUT    ?= out
 unexport PYTHONDONTWRITEBYTECODE  # or each of the tests' many processes compiles all modules
 
-.PHONY: help setup dist demo serve docs test again lint bench bench-peers check-slow format clean
+.PHONY: help setup dist demo serve docs test lint bench bench-peers check-slow format clean
 
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -17,15 +19,21 @@ $(STAMP): pyproject.toml constraints.txt tools/setup.sh
 	@PYTHON="$(PYTHON)" tools/setup.sh $(VENV)
 	@touch $@
 
-dist: $(STAMP)   ## build the wheel and the sdist in dist/
-	$(BIN)/python -m build
+# What users run needs none of the developers' packages: a small environment of its own.
+$(RUNS): pyproject.toml constraints.txt tools/setup.sh
+	@PYTHON="$(PYTHON)" tools/setup.sh $(RUN) serve
+	@touch $@
 
-demo: $(STAMP)   ## run the main job end to end and write out/demo/report.html
-	@$(BIN)/crowdtree demo --out $(OUT)/demo
+dist:            ## build the wheel and the sdist in dist/
+	@PYTHON="$(PYTHON)" tools/setup.sh $(RUN) --build
+	$(RUN)/bin/python -m build
 
-serve: $(STAMP)  ## open the app on this machine with the example loaded
+demo: $(RUNS)    ## run the main job end to end and write out/demo/report.html
+	@$(RUN)/bin/crowdtree demo --out $(OUT)/demo
+
+serve: $(RUNS)   ## open the app on this machine with the example loaded
 	@mkdir -p $(OUT)/serve
-	@$(BIN)/crowdtree serve --example --database $(OUT)/serve/crowdtree.db
+	@$(RUN)/bin/crowdtree serve --example --database $(OUT)/serve/crowdtree.db
 
 docs: $(STAMP)   ## build the documentation into out/docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs $(OUT)/docs
@@ -34,10 +42,7 @@ docs: $(STAMP)   ## build the documentation into out/docs
 test: $(STAMP)   ## all checks and tests (under ten minutes on two cores)
 	@tools/setup.sh --browser
 	@$(BIN)/python tools/warm_up.py & warm=$$!; $(MAKE) --no-print-directory lint && wait $$warm
-	$(BIN)/pytest -q -n 3 --dist worksteal -m "not slow" || { test $$? -eq 1 && $(MAKE) --no-print-directory again; }
-
-again: $(STAMP)  ## run the tests that failed once more, alone: a busy machine fails some by chance
-	$(BIN)/pytest -q -m "not slow" --last-failed --last-failed-no-failures none
+	$(BIN)/pytest -q -n 3 --dist worksteal -m "not slow"
 
 lint: $(STAMP)   ## style, types and import direction
 	$(BIN)/ruff check .
@@ -61,4 +66,4 @@ format: $(STAMP) ## format the code
 	$(BIN)/ruff format .
 
 clean:           ## remove everything that was made
-	rm -rf $(VENV) $(OUT) dist mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(RUN) $(OUT) dist mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -67,7 +67,7 @@ def calibration(stated: np.ndarray, right: np.ndarray) -> Row:
 
 def statements(learned: Any, crowd: Crowd) -> tuple[np.ndarray, np.ndarray]:
     """Stated probability and correctness of the label of each item of known class."""
-    frame = learned.label_frame()
+    frame = learned.label_columns()
     label = dict(zip(frame["task"], frame["label"], strict=True))
     stated = dict(zip(frame["task"], frame["probability"], strict=True))
     gold = crowd.gold

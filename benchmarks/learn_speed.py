@@ -8,6 +8,7 @@ answers, too, and with ``--glad`` its GLAD, which takes minutes. ``learn_docs.py
 """
 
 import argparse
+import csv
 import json
 import os
 import resource
@@ -54,32 +55,31 @@ class Meter:
 
 
 def run(method: str, source: str, target: str) -> dict[str, Any]:
-    """Label the answers of a CSV or Parquet file: by ``learn[:METHOD]`` or a class of crowd-kit."""
+    """Label the answers of a CSV file, which is read: ``learn[:METHOD]``, a class of crowd-kit."""
     kind, _, option = method.partition(":")
+    small = f"{source}.small"
+    with open(source) as file:
+        Path(small).write_text("".join(line for _, line in zip(range(1001), file, strict=False)))
     if kind == "learn":
-        import polars as pl
-
         from crowdtree import learn
 
-        frame = pl.read_parquet(source)
         chosen = {"method": option} if option else {}
 
-        def fit(part: Any) -> Any:
-            return learn(part, **chosen).labels
+        def fit(path: str) -> Any:
+            return learn(path, **chosen).labels
     else:
         import pandas as pd
         from crowdkit import aggregation
 
-        frame = pd.read_parquet(source) if source.endswith("parquet") else pd.read_csv(source)
         seed = {"random_state": 0} if method == "MACE" else {}
 
-        def fit(part: Any) -> Any:
-            return getattr(aggregation, method)(**seed).fit_predict(part)
+        def fit(path: str) -> Any:
+            return getattr(aggregation, method)(**seed).fit_predict(pd.read_csv(path))
 
     try:
-        fit(frame.head(1000))
+        fit(small)
         with Meter() as meter:
-            labels = fit(frame)
+            labels = fit(source)
     except Exception as problem:  # report the failure as a result
         return {"failed": f"{type(problem).__name__}: {str(problem)[:90]}"}
     pairs = np.array([[int(task), int(label)] for task, label in labels.items()])
@@ -123,14 +123,15 @@ def fifty() -> tuple[dict[str, np.ndarray], np.ndarray]:
 
 def cases(sizes: list[int], method: str, python: str | None, glad: bool) -> dict[str, Any]:
     """All runs, as they are printed."""
-    import polars as pl
-
     found: dict[str, Any] = {"runs": {}}
     with tempfile.TemporaryDirectory() as folder:
         for title, size in [("50 labels, ", 0), *(("", size) for size in sizes)]:
             answers, truth = binary(size) if size else fifty()
-            source = str(Path(folder, "answers.parquet"))
-            pl.DataFrame(answers).write_parquet(source)
+            source = str(Path(folder, "answers.csv"))
+            with open(source, "w", newline="") as file:
+                table = csv.writer(file)
+                table.writerow(answers)
+                table.writerows(zip(*(column.tolist() for column in answers.values()), strict=True))
             rows = len(answers["task"])
             peers = [("DawidSkene", python), *([("GLAD", python)] if glad else [])]
             if not python or size != 1_000_000:

@@ -51,7 +51,7 @@ def tried(split: learn_sets.Split, most: int, seed: int) -> dict[str, float]:
     gold = {str(i): split.truth[k] for i, k in enumerate(keep.tolist())}
     learned = ct.learn(learn_sets.long(values, split.questions, workers), gold)
     wanted = {str(len(keep) + i): name for i, name in enumerate(split.wanted)}
-    frame = learned.label_frame()
+    frame = learned.to_frame("labels")
     frame = frame.filter(frame["task"].is_in(list(wanted)))
     named = zip(frame["task"], frame["label"], strict=True)
     right = np.array([wanted[task] == label for task, label in named])

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Make a virtual environment with pinned packages: tools/setup.sh FOLDER
-# Or see that there is a browser for the tests:     tools/setup.sh --browser
+# Make a virtual environment with pinned packages:  tools/setup.sh FOLDER [EXTRA]
+# Make one that only builds the wheel:               tools/setup.sh FOLDER --build
+# Or see that there is a browser for the tests:      tools/setup.sh --browser
 # Installs from the system's packages what is missing, or says exactly what to run.
 set -euo pipefail
 venv=$1
@@ -38,6 +39,10 @@ if [ ! -x "$venv/bin/pip" ]; then
   rm -rf "$venv"
   "$python" -m venv "$venv"
 fi
+if [ "${2-}" = --build ]; then
+  "$venv/bin/pip" install --quiet --disable-pip-version-check -c constraints.txt build
+  exit 0
+fi
 echo "setup: installing pinned packages"
-"$venv/bin/pip" install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+"$venv/bin/pip" install --quiet --disable-pip-version-check -c constraints.txt -e ".[${2-dev}]"
 echo "setup: the command is $venv/bin/crowdtree; '. $venv/bin/activate' makes it crowdtree"

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["CrowdtreeError", "CrowdtreeWarning", "listing", "one_line", "squeeze"]
+__all__ = [
+    "CrowdtreeError",
+    "CrowdtreeWarning",
+    "MissingExtra",
+    "listing",
+    "needing",
+    "one_line",
+    "squeeze",
+]
 
 
 class CrowdtreeError(ValueError):
@@ -17,6 +26,28 @@ class CrowdtreeError(ValueError):
         ...
     crowdtree.errors.CrowdtreeError: prior: sums to 0.9; pass normalise=True
     """
+
+
+class MissingExtra(CrowdtreeError):
+    """Something that needs a package of an extra that is not installed.
+
+    >>> print(MissingExtra("charts", "figures"))
+    charts: not installed; run: pip install "crowdtree[figures]"
+    """
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f'{what}: not installed; run: pip install "crowdtree[{extra}]"')
+
+
+@contextmanager
+def needing(what: str, extra: str) -> Iterator[None]:
+    """Say which extra to install where an import within the block fails."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "crowdtree").startswith("crowdtree"):
+            raise  # a mistake of ours
+        raise MissingExtra(what, extra) from None
 
 
 class CrowdtreeWarning(UserWarning):

@@ -11,21 +11,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError, one_line
+from crowdtree.errors import CrowdtreeError, needing, one_line
 from crowdtree.learning import learn
 from crowdtree.learning.model import Learned
 from crowdtree.policy import AdaptivePolicy
 from crowdtree.policy.calibrating import Calibrated
 from crowdtree.policy.replay import Stops, replay_adaptive
 
-try:
+with needing("estimators: scikit-learn", "sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, validate_data
-except ModuleNotFoundError:
-    raise CrowdtreeError(
-        "estimators: scikit-learn is not installed; run: pip install 'crowdtree[sklearn]'"
-    ) from None
 
 __all__ = ["CrowdClassifier", "CrowdLabeller"]
 

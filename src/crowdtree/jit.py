@@ -2,7 +2,8 @@
 
 A kernel is a function of arrays in a module that is imported only when it is called. numba
 compiles it for the types of its first call and keeps the result next to the source file, or in
-the user's cache folder. Where neither can be written, it is compiled in every process.
+the user's cache folder. Where neither can be written, it is compiled in every process. numba comes
+with the extra `fast`; without it kernels run as they are written.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any, TypeVar
 
-__all__ = ["compiled", "interpreted"]
+__all__ = ["can_compile", "compiled", "interpreted"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -33,6 +34,15 @@ _as_written: ContextVar[bool] = ContextVar("as_written", default=False)
 _kept = True
 
 
+@cache
+def can_compile() -> bool:
+    """Whether numba is installed."""
+    try:
+        return importlib.util.find_spec("numba") is not None
+    except ModuleNotFoundError:  # raised by finders that block it
+        return False
+
+
 def compiled(**options: Any) -> Callable[[Function], Function]:
     """Decorate a kernel; `options` are those of :func:`numba.njit`.
 
@@ -40,7 +50,7 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        if _as_written.get():
+        if _as_written.get() or not can_compile():
             return function
         from numba import njit
 

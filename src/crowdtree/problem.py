@@ -37,7 +37,7 @@ __all__ = [
 Dash = Literal["inapplicable", "either"]
 DASH = -1
 LINE_BREAKS = "\\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\\s*"
-"""What becomes one blank in a name; a pattern that Python and polars interpret alike."""
+"""What becomes one blank in a name."""
 PRIOR_TOLERANCE = 1e-6
 CELLS = (
     dict.fromkeys(("0", "no", "n", "false"), 0)

@@ -10,6 +10,7 @@ import codecs
 import contextlib
 import gzip
 import io
+import itertools
 import os
 import re
 import stat
@@ -24,7 +25,9 @@ from crowdtree.errors import CrowdtreeError
 __all__ = [
     "MB",
     "Source",
+    "cell_text",
     "csv_rows",
+    "frame_columns",
     "has_content",
     "open_source",
     "separator_of",
@@ -38,6 +41,10 @@ MOST_LINE = 4 * MB
 """The longest line of a table, in characters: 10,000 classes may have 400 each."""
 MOST_FIELD = 131_072
 """The longest field of a table, in characters; the limit of the csv module of Python."""
+MOST_BLANK = 100_000
+"""Blank lines in a row after which a file is refused."""
+MOST_TITLE = 20
+"""Rows among which the header is looked for."""
 _CHUNK = 1 << 16
 _GZIP = b"\x1f\x8b"
 
@@ -217,16 +224,53 @@ class Source:
             with self._unpacked() as (file, _):
                 raise _find_bad_byte(file, self.name) from None
 
+    @contextlib.contextmanager
+    def rows(
+        self, most: int = MOST_TABLE, most_line: int = MOST_LINE, most_field: int = MOST_FIELD
+    ) -> Iterator[tuple[str, Iterator[tuple[int, list[str]]]]]:
+        """Open a table: its separator, and the number and cells of each row.
+
+        Comments above the table begin with #.
+        """
+        with self.lines(most, most_line) as lines:
+            skipped, first = 0, ""
+            for first in lines:
+                skipped += 1
+                first_word = first.lower().lstrip('"')
+                if first.strip(" ,;\t\r\n") and not first_word.startswith(("sep=", "#")):
+                    break
+                if skipped > MOST_BLANK:
+                    raise CrowdtreeError(
+                        f"{self.name}: begins with {MOST_BLANK:,} blank lines; remove them"
+                    )
+            head = [first, *itertools.islice(lines, MOST_TITLE - 1)]
+            separator = separator_of(*head)
+            yield (
+                separator,
+                csv_rows(
+                    itertools.chain(head, lines),
+                    separator,
+                    self.name,
+                    skipped=skipped - 1,
+                    most=most_field,
+                ),
+            )
+
     def _lines(self, text: io.TextIOWrapper, most: int) -> Iterator[str]:
-        number = 0
-        while line := text.readline(most):
-            number += 1
-            if len(line) >= most:
+        number, rest = 0, ""
+        while block := text.read(_CHUNK):
+            lines = io.StringIO(rest + block, newline="").readlines()
+            if len(max(lines, key=len)) >= most:
+                number += next(i for i, line in enumerate(lines, start=1) if len(line) >= most)
                 raise CrowdtreeError(
                     f"{self.name}, line {number}: is longer than {most:,} characters; this is not "
                     "a table"
                 )
-            yield line
+            rest = lines.pop()  # may go on in the next block
+            number += len(lines)
+            yield from lines
+        if rest:
+            yield rest
 
     def _too_large(self, most: int) -> CrowdtreeError:
         return CrowdtreeError(
@@ -370,8 +414,12 @@ def csv_rows(
     >>> list(csv_rows(['a;"b;c"\\n', '"d\\n', 'e";"f""g"\\n'], ";", "x.csv"))
     [(1, ['a', 'b;c']), (2, ['d\\ne', 'f"g'])]
     """
-    row, start = _Row(separator, most), skipped
+    row, start, gap = _Row(separator, most), skipped, f"{separator} "
     for number, line in enumerate(lines, start=skipped + 1):
+        if row.complete and '"' not in line and gap not in line and len(line) <= most:
+            body = line.rstrip("\r\n") if separator == "\t" else line.lstrip(" ").rstrip("\r\n")
+            yield number, body.split(separator) if body else []
+            continue
         try:
             if row.complete:
                 start = number
@@ -448,3 +496,76 @@ def _unreadable(name: str, number: int, why: str) -> CrowdtreeError:
     return CrowdtreeError(
         f"{name}, line {number}: cannot be read as a table ({why}); check the quotes"
     )
+
+
+# ---------------------------------------------------------------- data frames
+
+
+def cell_text(value: Any) -> str:
+    """Text of a cell that may be a number, so that 1.0 and 1 are the same.
+
+    >>> [cell_text(value) for value in (None, 1.0, 0.25, True, "007", float("nan"))]
+    ['', '1', '0.25', '1', '007', '']
+    """
+    if type(value) is str:
+        return value
+    if hasattr(value, "item"):  # NumPy's own numbers
+        value = value.item()
+    if value is None or type(value).__name__ == "NAType" or value != value:
+        return ""
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    return str(value)
+
+
+def frame_columns(source: Any, where: str = "frame") -> dict[str, Any]:
+    """Columns of a data frame (polars, pandas, pyarrow) or of a mapping; TypeError for others.
+
+    Columns of whole numbers are arrays, so that millions of rows take no time; others are lists.
+
+    >>> frame_columns({"task": [1, 2], "label": ("a", "b")})
+    {'task': array([1, 2]), 'label': ['a', 'b']}
+    """
+    if callable(getattr(source, "collect", None)):  # a lazy frame
+        source = source.collect()
+    if not hasattr(source, "columns"):
+        if not hasattr(source, "keys"):
+            raise TypeError
+        columns = {str(name): _values(source[name]) for name in source}
+        sizes = {name: len(values) for name, values in columns.items()}
+        if len(set(sizes.values())) > 1:
+            listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
+            raise CrowdtreeError(
+                f"{where}: columns of different lengths ({listed}); expected one entry per row"
+            )
+        return columns
+    names = list(source.column_names if hasattr(source, "column_names") else source.columns)
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        raise CrowdtreeError(f"{where}: two columns are named {str(twice[0])!r}; rename one")
+    return {str(name): _values(source[name]) for name in names}
+
+
+def _values(column: Any) -> Any:
+    """Values of a column: an array of whole numbers, or a list."""
+    import numpy as np
+
+    if isinstance(column, list | tuple | range):
+        kinds = set(map(type, column))
+        return np.array(column) if kinds == {int} and _fits(column) else list(column)
+    if isinstance(column, str) or not hasattr(column, "__len__"):
+        raise TypeError
+    with contextlib.suppress(Exception):  # a frame's own error, such as for numbers of 128 bits
+        whole = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+        if whole.ndim == 1 and whole.dtype.kind in "iub":
+            return whole
+    for method in ("to_list", "to_pylist", "tolist"):  # whole numbers and blanks stay apart here
+        if hasattr(column, method):
+            return getattr(column, method)()
+    return list(column)
+
+
+def _fits(column: Any) -> bool:
+    return len(column) == 0 or (min(column) >= -(2**63) and max(column) < 2**63)

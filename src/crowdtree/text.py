@@ -14,6 +14,7 @@ __all__ = [
     "percent_cell",
     "plural",
     "short",
+    "squeezed",
 ]
 
 
@@ -114,3 +115,12 @@ def short(text: str, most: int = 80) -> str:
     """
     text = " ".join(text.split())
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def squeezed(name: str) -> str:
+    """Name by which spellings are compared: without case and further blanks.
+
+    >>> squeezed(" I  Don’t know")
+    "i don't know"
+    """
+    return " ".join(name.casefold().replace("’", "'").split())

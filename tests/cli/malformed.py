@@ -418,6 +418,66 @@ prolific reject 1 --submission 5
 prolific reject 1 --submission 5 --category RUDE --message short
 prolific bonus 1 --outcome maybe
 design birds.csv --errors - -
+design escape\x1b[2J.csv
+design birds.csv --method \x1b[31m
+design birds.csv --seed -1
+design birds.csv --seed 1.5
+design birds.csv --dash perhaps
+design birds.csv --rows columns
+design birds.csv --objective cheapest
+design birds.csv --gap-limit 5%
+design birds.csv --price 5,00
+design birds.csv --worker-error 10%
+design birds.csv --loss nowhere.csv
+design birds.csv --loss birds.csv
+design birds.csv birds.csv
+design --method fm
+designs birds.csv
+staff birds.csv --workers 4.5
+staff birds.csv --workers many
+staff birds.csv --answers -3
+staff birds.csv --workers 4 --price -2
+staff plan.json --workers 4 --dash either
+frontier birds.csv --vote loudest
+frontier birds.csv --method best
+frontier birds.csv --error 5%
+frontier birds.csv --error 0.1 --price inf
+frontier birds.csv --max-votes 1.5
+frontier birds.csv --undecided nan
+simulate birds.csv --items 1e3
+simulate birds.csv --policy best
+simulate birds.csv --seed -4
+simulate birds.csv --engine dask://
+simulate birds.csv --engine dask
+simulate plan.json --worker-error 0.1
+explain birds.csv --class
+explain birds.csv --answers =yes
+explain birds.csv --policy best
+pilot birds.csv --level 95%
+evaluate plan.json --normalise
+evaluate plan.json plan.json
+report birds.csv --seed x
+check birds.csv --worker-error 3
+check nowhere.csv
+new birds.txt
+new nowhere/deeper/t.yaml
+learn answers.csv --format spreadsheet
+learn answers.csv --gold nowhere.csv
+learn answers.csv --level 95%
+audit plan labels.csv --bound 5%
+audit start labels.csv -o new.json --seed x
+audit next audit.json -n 1.5
+audit show nowhere.json
+campaign join-link
+campaign join-link 9
+campaign join-link one
+campaign join-link 1 --url label.example
+campaign join-link 1 --url https://label.example/path
+campaign join-link 1 --database nowhere.db
+campaign invite 1
+campaign invite 9 Ann
+campaign invite 1 Ann --url ftp://label.example
+campaign invite 1 Ann --database note.txt
 """.strip().splitlines()
 BAD_OUTPUTS = [
     *(f"{verb} birds.csv {option} {path}"

@@ -88,9 +88,9 @@ def test_an_export_as_label_studio_writes_it(tmp_path, capsys):
     path.write_text(json.dumps(tasks))
     with pytest.warns(CrowdtreeWarning, match="export.json: 1 answer with several choices"):
         frame = interchange.read_label_studio(path)
-    assert frame.columns == ["task", "question", "worker", "label"]
+    assert list(frame) == ["task", "question", "worker", "label"]
     assert set(frame["question"]) == {"kind"}
-    assert len(frame) == 18
+    assert frame.n_rows == 18
     assert set(frame["worker"]) == {f"p{n}@site.example" for n in (1, 2, 3)}
     with warnings.catch_warnings():
         warnings.simplefilter("default")

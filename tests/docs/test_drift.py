@@ -181,7 +181,7 @@ def test_every_reason_of_a_label_is_documented():
 
 def test_columns_of_learned_labels_are_documented():
     answers = {"task": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "label": ["x", "x", "y", "x"]}
-    assert set(ct.learn(answers).label_frame().columns) <= words_of(LABELS)
+    assert set(ct.learn(answers).label_columns()) <= words_of(LABELS)
 
 
 def test_every_format_is_documented():

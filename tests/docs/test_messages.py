@@ -35,7 +35,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "question,error,robin,eagle\nhunts,0.1,0,\n": ("design birds.csv",),
     "question,error,robin,eagle\nprior,,0.6,0.5\nhunts,0.1,0,1\n": ("design birds.csv",),
     "question,error,eagle,owl,trout\nflies,0.1,1,1,0\n": ("design birds.csv",),
-    "photo,who,said\n1,b,x\n": ("learn birds.csv",),
+    "photo,said\n1,x\n": ("learn birds.csv",),
     "task,worker,label\n1,b,x\n2,b,y\n": ("learn birds.csv", "restore m.backup --database new.db"),
 }
 """What is in ``birds.csv`` (by default a table without mistakes), and commands that fail."""

@@ -16,13 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crowdtree import CrowdtreeError, CrowdtreeWarning, Problem
+from crowdtree import CrowdtreeError, CrowdtreeWarning, Problem, reading
 from crowdtree.files import (
     formats,
     grids,
     load_problem,
     save_problem,
-    to_frame,
     yaml_json,
 )
 from files.helpers import FORMATS, GOOD, SEP, expected, message, put, saved
@@ -185,6 +184,7 @@ def test_limits_of_yaml_and_blank_lines(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(CrowdtreeError, match="values; keep large tables"):
         save_problem(expected(), tmp_path / "p.yaml")
     monkeypatch.setattr(grids, "MOST_BLANK", 3)
+    monkeypatch.setattr(reading, "MOST_BLANK", 3)
     assert "begins with 3 blank lines" in message(put(tmp_path, "\n" * 9 + GOOD))
     assert "has 3 blank lines in a row" in message(put(tmp_path, SEP + "\n" * 9 + GOOD))
 
@@ -255,12 +255,12 @@ def test_frames_as_people_make_them() -> None:
     missing = frame.assign(b=pd.array([1, None], dtype="Int64"))
     assert "frame, row 2: column 4 (question 'q2', class 'b') is blank" in message(missing)
     twins = pd.DataFrame([["q", 0.1, 0, 1]], columns=["question", "error", "a", "a"])
-    assert "frame: cannot be read" in message(twins)
+    assert "frame: two columns are named" in message(twins)
 
 
 def test_frame_cannot_have_duplicate_columns() -> None:
     problem = Problem(["error", "b"], None, ["q"], [[0, 1]], 0.1)
     with pytest.raises(CrowdtreeError, match="two columns 'error'; rename the class"):
-        to_frame(problem)
-    with pytest.raises(CrowdtreeError, match="part: must be"):
-        to_frame(problem, "prior")
+        problem.to_frame()
+    with pytest.raises(CrowdtreeError, match="part: expected one of"):
+        problem.to_frame("prior")

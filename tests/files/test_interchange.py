@@ -22,8 +22,8 @@ def test_separators_of_spreadsheets(mark, tmp_path):
     path, wide = tmp_path / "answers.csv", tmp_path / "wide.csv"
     path.write_text(PLAIN.replace(",", mark))
     expected = read_answers({"task": [t for t, _, _ in ROWS], "worker": [w for _, w, _ in ROWS],
-                             "label": [x for _, _, x in ROWS]}).to_crowdkit()  # fmt: skip
-    assert read_answers(path).to_crowdkit().equals(expected)
+                             "label": [x for _, _, x in ROWS]}).to_columns()  # fmt: skip
+    assert read_answers(path).to_columns().rows() == expected.rows()
     interchange.write_wide(expected, wide)
     wide.write_text(wide.read_text().replace(",", mark))
     assert sorted(interchange.read_wide(wide).rows()) == sorted(expected.rows())

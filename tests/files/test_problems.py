@@ -22,7 +22,6 @@ from crowdtree.files import (
     load_problem,
     save_plan,
     save_problem,
-    to_frame,
 )
 from files.helpers import FORMATS, GOOD, SEP, expected, message, put, saved
 from strategies import problems
@@ -64,7 +63,7 @@ def test_round_trip(tmp_path: Path, ending: str, problem: Problem) -> None:
 @pytest.mark.parametrize("library", ["polars", "pandas"])
 @given(problem=problems(texts=True))
 def test_frames_round_trip(library: str, problem: Problem) -> None:
-    frame, errors = to_frame(problem), to_frame(problem, "errors")
+    frame, errors = problem.to_frame(), problem.to_frame("errors")
     if library == "pandas":
         frame, errors = frame.to_pandas(), errors.to_pandas()
     back = load_problem(frame, errors=None if problem.error_per_question else errors)
@@ -315,3 +314,13 @@ def test_gzip_is_detected_by_content(tmp_path: Path) -> None:
 )
 def test_a_prior_or_an_error_of_another_name_is_suggested(tmp_path: Path, text, words) -> None:
     assert words in message(put(tmp_path, text))
+
+
+def test_names_that_differ_in_spelling_alone_are_said() -> None:
+    table = b"question,error,Cat,cat,dog\nfurry,0.1,1,0,1\nbig,0.1,0,0,1\n"
+    notes = load_problem(table, name="t.csv").notes
+    assert "classes 'Cat' and 'cat' differ in spelling alone; are they one?" in notes
+    table = table.replace(b"Cat", b"cow").replace(b"big", b"Furry")
+    assert any(
+        "questions 'furry' and 'Furry'" in n for n in load_problem(table, name="t.csv").notes
+    )

@@ -8,8 +8,9 @@ import pytest
 from scipy.special import expit, logit
 
 from crowdtree import CrowdtreeError, CrowdtreeWarning
-from crowdtree.learning import class_kernels, labels, learn
+from crowdtree.learning import labels, learn
 from crowdtree.learning.answers import read_answers
+from crowdtree.learning.class_passes import ClassPasses
 from learn_crowds import labelled, many_questions, one_question
 
 # ---------------------------------------------------------------- information
@@ -48,17 +49,11 @@ def test_observed_information_is_the_curvature_of_the_likelihood(known):
             free / free.sum(),
         )  # fmt: skip
 
-    posterior = np.empty((a.n_tasks, 3))
-    total = class_kernels.class_pass(
-        a.start, a.question, a.worker, a.label, fit.x, fit.tilt, fit.skill, np.zeros(workers),
-        np.log(fit.prior), np.full(a.n_tasks, -1, np.int32), posterior,
-    )  # fmt: skip
+    passes = ClassPasses(a)
+    unknown = np.full(a.n_tasks, -1, np.int32)
+    posterior, total = passes.classify(fit.x, fit.tilt, fit.skill, None, fit.prior, unknown)
     assert total == pytest.approx(value(at))
-    whole, lost = np.zeros((2, len(at), len(at)))
-    class_kernels.information_pass(
-        a.start, a.question, a.worker, a.label, fit.x, fit.tilt, fit.skill, posterior, fit.prior,
-        0.0, whole, lost,
-    )  # fmt: skip
+    whole, lost = passes.information(fit.x, fit.tilt, fit.skill, posterior, fit.prior, 0.0, len(at))
     for _ in range(12):
         way = rng.normal(size=len(at))
         step = 1e-3
@@ -216,7 +211,7 @@ GOOD = {"task": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["x", "x"
             b"task,worker,label\n1,a,x\n1,b,x,more\n",
             "a row has more fields than the header",
         ),
-        ("a.csv", b"task,worker,label\n1,a,caf\xe9\n1,b,x\n", "it is not UTF-8 text"),
+        ("a.csv", b"task,worker,label\n1,a,caf\xe9\n1,b,x\n", "is not UTF-8; save the file"),
         ("a.csv", b"\n\n\n", "it holds no header"),
         ("a.csv", b"\x00\x01\x02", "not a text file"),
         ("a.parquet", b"PAR1xxxxPAR1", "it is not a Parquet file"),
@@ -260,8 +255,10 @@ def test_a_folder_is_not_a_file(tmp_path):
 
 def test_blanks_and_late_text_are_read(tmp_path):
     answers = {"task": [1, 1, 2, 2], "worker": ["a", "b"] * 2, "label": [0.0, 1.0, float("nan"), 1]}
-    with pytest.warns(CrowdtreeWarning, match="1 answer left out .*row 3 has no label"):
-        assert learn(answers).answers.n_answers == 3
+    assert learn(answers).answers.n_answers == 3
+    without = {**answers, "worker": ["a", "b", "c", None], "label": [0, 1, 1, 1]}
+    with pytest.warns(CrowdtreeWarning, match="1 answer left out .*row 4 has no worker"):
+        assert learn(without).answers.n_answers == 3
     endless = {
         "task": [1.0, 1.0, float("inf")],
         "worker": ["a", "b", "a"],

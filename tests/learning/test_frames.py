@@ -53,10 +53,14 @@ def test_ids_longer_than_numbers_are_names(tmp_path):
 def test_blanks_and_missing_numbers_are_no_labels(tmp_path):
     path = tmp_path / "answers.csv"
     path.write_text(PLAIN + "7,ann,NaN\n7,ben,nan\n7,cy, \n8, ,yes\n9,nan,yes\n")
-    with pytest.warns(CrowdtreeWarning, match="4 answers left out .*row 19 has no label"):
+    with pytest.warns(CrowdtreeWarning, match="1 answer left out .*row 22 has no worker"):
         read = read_answers(path)
     assert read.labels == ("no", "yes")
-    assert read.tasks.tolist() == [1, 2, 3, 4, 5, 6, 9]
+    assert read.tasks.tolist() == ["1", "2", "3", "4", "5", "6", "9"]
+    assert read.notes == (
+        "3 answers are skips, not labels (blank 1, 'NaN' 1, 'nan' 1); 1 item without any other "
+        "answer left out",
+    )
     assert "nan" in read.workers.tolist()  # somebody may be called that
 
 
@@ -97,7 +101,7 @@ def test_gold_meets_labels_of_several_lines(tmp_path):
 
 def test_answers_are_read_from_bytes_streams_and_gzip(tmp_path):
     expected = read_answers({"task": [t for t, _, _ in ROWS], "worker": [w for _, w, _ in ROWS],
-                             "label": [x for _, _, x in ROWS]}).to_crowdkit()  # fmt: skip
+                             "label": [x for _, _, x in ROWS]}).to_columns().rows()  # fmt: skip
     packed = gzip.compress(PLAIN.encode())
     (tmp_path / "a.csv.gz").write_bytes(packed)
     (tmp_path / "packed.csv").write_bytes(packed)
@@ -108,7 +112,7 @@ def test_answers_are_read_from_bytes_streams_and_gzip(tmp_path):
         tmp_path / "a.csv.gz",
         tmp_path / "packed.csv",
     ):
-        assert read_answers(source).to_crowdkit().equals(expected)
+        assert read_answers(source).to_columns().rows() == expected
 
 
 def test_packed_answers_do_not_unpack_beyond_the_memory(tmp_path, monkeypatch):

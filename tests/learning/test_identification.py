@@ -102,7 +102,7 @@ def test_accuracy_of_a_table_holds_by_known_items_that_were_left_out():
         assert found.known == 50
         assert found.high - found.low < 0.25
         held += found.low <= actual <= found.high
-        frame = learned.label_frame()
+        frame = learned.to_frame("labels")
         stated = frame.filter(frame["task"].cast(int) >= 50)["probability"].mean()
         assert found.low < stated < found.high
         assert stated < learned.posterior[learned.gold < 0].max(axis=1).mean()

@@ -260,9 +260,10 @@ def test_one_yes_no_question_about_more_classes():
 def test_crowdkit_frame_round_trip():
     crowd = one_question(np.random.default_rng(13), 40, 8, 3)
     learned = learn(crowd.answers)
-    frame = learned.to_crowdkit()
+    frame = learned.to_frame("answers")
     assert frame.columns == ["task", "worker", "label"]
     assert learn(frame).labels == learned.labels
+    assert learn(learned).labels == learned.labels
 
 
 # ---------------------------------------------------------------- bad input
@@ -332,10 +333,10 @@ def test_repeated_answers_are_told_and_the_last_counts():
     ):
         read = read_answers(twice)
     assert read.n_answers == 4
-    assert read.to_crowdkit().filter(pl.col("task") == "1")["label"].sort().to_list() == ["x", "y"]
+    assert sorted(x for t, _, x in read.to_columns().rows() if t == "1") == ["x", "y"]
     with pytest.warns(CrowdtreeWarning, match="the first one counts"):
         first = read_answers(twice, duplicates="first")
-    assert first.to_crowdkit().filter(pl.col("task") == "1")["label"].to_list() == ["x", "x"]
+    assert [x for t, _, x in first.to_columns().rows() if t == "1"] == ["x", "x"]
     assert read_answers(twice, duplicates="all").n_answers == 5
     with pytest.raises(CrowdtreeError, match="remove the repeats"):
         read_answers(twice, duplicates="error")
@@ -344,7 +345,7 @@ def test_repeated_answers_are_told_and_the_last_counts():
 def test_question_of_another_problem_is_refused():
     problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1)
     answers = {"task": [1], "question": ["other"], "worker": ["w"], "label": [1]}
-    with pytest.raises(CrowdtreeError, match="question: 'other' is unknown; expected q"):
+    with pytest.raises(CrowdtreeError, match="question 'other' is unknown; expected q"):
         learn(answers, problem=problem)
 
 

@@ -37,7 +37,7 @@ def plain():
 @pytest.mark.parametrize("refer", [None, 0.3])
 def test_labels_are_the_best_of_all_by_enumeration(plain, refer):
     careful = plain.with_loss({"matrix": COSTS, "refer": refer})
-    frame = careful.label_frame()
+    frame = careful.to_frame("labels")
     assert list(careful.labels) == list(plain.labels)
     for task, label, sure, risk in frame.select(
         "task", "label", "probability", "expected_loss"

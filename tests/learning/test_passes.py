@@ -6,8 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from crowdtree.learning import class_kernels, classes, passes
-from crowdtree.learning.answers import read_answers
+from crowdtree.learning import passes
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
@@ -111,14 +110,6 @@ def test_no_repeats_and_no_answers():
     none = np.empty(0, np.int32)
     keep, twice, first = passes.find_repeats(np.zeros(3, np.int64), none, none, True)
     assert (len(keep), twice, first) == (0, 0, -1)
-
-
-def test_many_answers_to_tables_are_compiled_and_few_are_not(monkeypatch):
-    answers = read_answers({"task": [0, 1], "worker": ["v", "w"], "label": [1, 0]})
-    fit = classes.Fit(answers, np.array([0, 1], np.int32), None, np.array([0.5, 0.5]))
-    assert fit.passes.class_pass is not class_kernels.class_pass
-    monkeypatch.setattr(classes, "FEW", 3)
-    assert fit.passes is class_kernels
 
 
 @pytest.mark.parametrize("gold", ["None", "{'task': [0, 1], 'label': ['a', 'b']}"])

@@ -95,8 +95,7 @@ def test_the_accuracy_is_the_mean_of_what_items_state(gold, labels):
     place = {name: i for i, name in enumerate(learned.classes)}
     stated = [learned.item(task)[place[learned.labels[task]]] for task in asked]
     assert learned.accuracy.value == pytest.approx(np.mean(stated), abs=1e-9)
-    frame = learned.label_frame()
-    assert frame["probability"].to_list() == pytest.approx(
+    assert learned.label_columns()["probability"] == pytest.approx(
         [learned.item(t)[place[label]] for t, label in learned.labels.items()]
     )
 

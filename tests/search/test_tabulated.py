@@ -43,7 +43,7 @@ def test_same_values_as_the_compiled_search():
 def test_problems_with_many_sets_are_left_to_the_search(monkeypatch):
     problem = random_problem(np.random.default_rng(4), 12, 12)
     assert tabulated.list_splits(problem[0], paths=False) is not None
-    monkeypatch.setattr(tabulated, "MOST_CELLS", 100)
+    monkeypatch.setattr(tabulated, "MAX_CELLS", 100)
     assert tabulated.list_splits(problem[0], paths=False) is None
     assert exact.solve_additive(*problem).value == pytest.approx(additive_value(*problem))
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from crowdtree.audit.costs import totals_of_loss
 from crowdtree.audit.exact import max_found, max_wrong, min_wrong
 from crowdtree.audit.strata import expectations, totals_to_test
+from crowdtree.jit import can_compile
 
 __all__ = ["Ledger", "allowed_wrong", "shared_estimates"]
 
@@ -158,10 +159,14 @@ class Ledger:
 
     @property
     def kernels(self) -> Any:
-        """The compiled arithmetic, imported when an audit needs it."""
-        from crowdtree.audit import kernels
+        """The arithmetic, imported when an audit needs it; compiled where numba is installed."""
+        if can_compile():
+            from crowdtree.audit import kernels
 
-        return kernels
+            return kernels
+        from crowdtree.audit import kernels_numpy
+
+        return kernels_numpy
 
     @property
     def wrong(self) -> float:

@@ -20,6 +20,7 @@ import typer
 from crowdtree import __version__
 from crowdtree.cli import inputs, streams
 from crowdtree.cli.groups import make_group, show_help
+from crowdtree.cli.wording import option_words
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, one_line
 from crowdtree.files.cells import cell_number
 
@@ -110,7 +111,7 @@ def _run(arguments: list[str]) -> int:
         result = command.main(arguments, prog_name="crowdtree", standalone_mode=False)
         sys.stdout.flush()
     except CrowdtreeError as error:
-        return _fail(str(error))
+        return _fail(option_words(str(error)))
     except USAGE_FAULT as error:
         context = getattr(error, "ctx", None)
         verb = context.command_path if context else "crowdtree"
@@ -169,7 +170,8 @@ def _show_compilation() -> None:
 
 def _fail(message: str, code: int = 2) -> int:
     with contextlib.suppress(OSError):  # nobody reads standard error
-        print(f"crowdtree: {' '.join(message.split())}", file=sys.stderr, flush=True)
+        line = streams.visible(" ".join(message.split()))
+        print(f"crowdtree: {line}", file=sys.stderr, flush=True)
     return code
 
 
@@ -182,4 +184,7 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     del category, filename, lineno, line
-    print(f"crowdtree: warning: {message}", file=file or sys.stderr)
+    print(
+        f"crowdtree: warning: {streams.visible(option_words(str(message)))}",
+        file=file or sys.stderr,
+    )

@@ -65,7 +65,7 @@ def read_problem(file: str, reading: Reading | None = None, *, quiet: bool = Fal
 
 
 NOTES: list[str] = []
-"""How inputs of the running command were understood; shown at its end, unless it fails."""
+"""How inputs of the running command were understood; shown before its result, unless it fails."""
 
 
 def say(note: str) -> None:
@@ -76,7 +76,8 @@ def say(note: str) -> None:
 def show_notes() -> None:
     """Print the notes, each on one line of standard error, and forget them."""
     for note in NOTES:
-        print(f"crowdtree: note: {' '.join(note.split())}", file=sys.stderr)
+        line = streams.visible(" ".join(note.split()))
+        print(f"crowdtree: note: {line}", file=sys.stderr, flush=True)
     NOTES.clear()
 
 

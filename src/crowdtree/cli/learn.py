@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,12 +14,14 @@ from crowdtree.audit import Audit
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, LossFile, check_html, check_outputs, with_options
 from crowdtree.cli.render.learned import show_learned
-from crowdtree.errors import CrowdtreeError
+from crowdtree.cli.render.progress import progress, stage_words
+from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.files import interchange
-from crowdtree.files.atomic import write_atomically
 from crowdtree.files.audits import load_audit
 from crowdtree.files.formats import ending_of
+from crowdtree.files.grids import write_delimited
 from crowdtree.learning import learn
+from crowdtree.learning.frames import Columns
 from crowdtree.plan import Plan
 from crowdtree.report.learned import write_learned_report
 from crowdtree.text import percent
@@ -74,18 +77,105 @@ class Outputs:
         if self.upper is not None:
             files.save_problem(learned.upper_problem(), self.upper)
         if self.labels is not None:
-            write_atomically(self.labels, learned.label_frame().write_csv)
+            columns = learned.label_columns()
+            write_delimited(
+                self.labels, [list(columns), *map(list, zip(*columns.values(), strict=True))]
+            )
         if self.report is not None:
             write_learned_report(self.report, learned, audit=audit)
+
+
+@dataclass(frozen=True)
+class AnswerTable:
+    """How the files of answers are laid out."""
+
+    task: Annotated[
+        str | None,
+        typer.Option("--task", metavar="COLUMN", help="Column that names the items."),
+    ] = None
+    worker: Annotated[
+        str | None,
+        typer.Option("--worker", metavar="COLUMN", help="Column that names who answered."),
+    ] = None
+    label: Annotated[
+        str | None,
+        typer.Option(
+            "--label", metavar="COLUMN", help="Column of the answers; of an export, the question."
+        ),
+    ] = None
+    question: Annotated[
+        str | None,
+        typer.Option(
+            "--question",
+            metavar="COLUMN",
+            help="Column that names the question; a,b,c: columns of one question each.",
+        ),
+    ] = None
+    workers: Annotated[
+        str | None,
+        typer.Option(
+            "--workers",
+            metavar="COLUMNS",
+            help="Columns of one worker each (a wide table): anna,ben or 'rater_*'.",
+        ),
+    ] = None
+    form: Annotated[
+        Literal["plain", "crowd-kit", "label-studio", "zooniverse", "json", "wide"] | None,
+        typer.Option(
+            "--format", help="Format of the answers; recognised by default.", show_default=False
+        ),
+    ] = None
+    skip: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--skip",
+            metavar="WORD",
+            help="An answer that says nothing, besides ?, n/a, unsure and the like; repeatable.",
+        ),
+    ] = None
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Names of columns that are given."""
+        names = {
+            "task": self.task,
+            "worker": self.worker,
+            "label": self.label,
+            "question": self.question,
+        }
+        return {role: name for role, name in names.items() if name is not None}
+
+    def read(self, paths: Sequence[str]) -> Columns:
+        """Read the answers of one or several files, and say how they were understood."""
+        sources = [inputs.source_of(path) for path in paths]
+        for path, source in zip(paths, sources, strict=True):
+            guessed = interchange.guess_format(source) if self.form is None else None
+            if guessed in TOOLS:
+                inputs.say(
+                    f"{path}: recognised as an export of {TOOLS[guessed]} (--format {guessed})"
+                )
+        form = "crowdkit" if self.form in ("plain", "crowd-kit") else self.form
+        read = interchange.load_answers(
+            sources,
+            form,
+            columns=self.columns,
+            workers=[name for name in (self.workers or "").split(",") if name.strip()],
+        )
+        if len(paths) == 1 and read.notes:
+            inputs.say(f"{paths[0]}: {'; '.join(read.notes)}")
+        else:
+            for note in read.notes:
+                inputs.say(note)
+        return replace(read, notes=())
 
 
 @with_options
 def learn_verb(
     answers: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            metavar="ANSWERS",
-            help="Columns task,question,worker,label (.csv .parquet); question is optional.",
+            metavar="ANSWERS...",
+            help="Columns task,worker,label, maybe question (.csv .tsv .xlsx .parquet .json).",
             show_default=False,
         ),
     ],
@@ -110,14 +200,6 @@ def learn_verb(
             help="A class; repeat for each, if answers and gold do not contain all.",
         ),
     ] = None,
-    form: Annotated[
-        Literal["plain", "crowd-kit", "label-studio", "zooniverse", "wide"] | None,
-        typer.Option(
-            "--format",
-            help="Format of the answers; exports of Label Studio and Zooniverse are recognised.",
-            show_default=False,
-        ),
-    ] = None,
     level: Annotated[
         float, typer.Option("--level", help="Level of the credible intervals.")
     ] = 0.95,
@@ -130,6 +212,7 @@ def learn_verb(
         ),
     ] = None,
     loss: LossFile = None,
+    table: AnswerTable,
     outputs: Outputs,
 ) -> None:
     """Learn the table, the workers and the labels from answers.
@@ -137,6 +220,10 @@ def learn_verb(
     Examples:
 
       crowdtree learn answers.csv
+
+      crowdtree learn april.csv may.csv --task ticket --worker who --labels labels.csv
+
+      crowdtree learn sheet.csv --workers anna,ben,carla
 
       crowdtree learn answers.csv --gold gold.csv -o problem.yaml --report learned.html
 
@@ -148,14 +235,30 @@ def learn_verb(
 
       crowdtree learn answers.csv --loss costs.csv --labels labels.csv
     """
-    source = _answers(answers, form)
     known = None if problem is None else inputs.read_problem(problem)
     truth = _gold(gold)
     made = None if plan is None else _plan(plan)
-    learned = learn(source, truth, problem=known, classes=classes or None, level=level)
-    if loss is not None:
-        learned = learned.with_loss(files.read_loss(loss, learned.classes))
-    credible = None if made is None else learned.credible_interval(made)
+    with progress(stage_words) as watch:
+        if watch:
+            watch(f"reading {listing(answers)}")
+        source = table.read(answers)
+        if watch:
+            watch(f"learning from {source.n_rows:,} answers")
+        learned = learn(
+            source,
+            truth,
+            problem=known,
+            classes=classes or None,
+            level=level,
+            skip=table.skip or (),
+        )
+        if loss is not None:
+            learned = learned.with_loss(files.read_loss(loss, learned.classes))
+        if watch and made:
+            watch("estimating the error of the plan")
+        credible = None if made is None else learned.credible_interval(made)
+    if learned.answers.notes:
+        inputs.say(f"{source.name}: {'; '.join(learned.answers.notes)}")
     outputs.write(learned, truth if isinstance(truth, Audit) else None)
 
     def show(console: Any) -> None:
@@ -171,16 +274,6 @@ def learn_verb(
     then = "" if written is None else render.command("design", str(written))
     found = learned.to_dict() | ({} if credible is None else {"credible": asdict(credible)})
     render.emit(outputs.as_json, found, show, outputs.files, then)
-
-
-def _answers(path: str, form: str | None) -> Any:
-    """Read the answers of another tool; plain files are left to `learn`, which streams them."""
-    source = inputs.source_of(path)
-    guessed = interchange.guess_format(source) if form is None else None
-    if guessed is not None:
-        inputs.say(f"{path}: recognised as an export of {TOOLS[guessed]} (--format {guessed})")
-    reader = interchange.READERS.get(form or guessed or "plain")
-    return source if reader is None else reader(source)
 
 
 def _gold(path: str | None) -> Any:

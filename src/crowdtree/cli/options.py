@@ -55,6 +55,11 @@ def _file(what: str) -> Any:
     return typer.Argument(metavar="FILE", help=what, show_default=False)
 
 
+def _table_option(*names: str, **settings: Any) -> Any:
+    """Make an option for how a table is read; they are listed together, after the others."""
+    return typer.Option(*names, rich_help_panel="Table options", **settings)
+
+
 File = Annotated[
     str,
     _file("A problem (.csv .xlsx .yaml .json), a plan (.json), example:NAME, or - for stdin."),
@@ -78,7 +83,8 @@ Folder = Annotated[
 ]
 Full = Annotated[bool, typer.Option("--full", help="Print and draw large trees without folding.")]
 AllowGroups = Annotated[
-    bool, typer.Option("--allow-groups", help="Accept classes that no question separates.")
+    bool,
+    _table_option("--allow-groups", help="Accept classes that no question separates."),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
 
@@ -109,25 +115,25 @@ class Reading:
 
     worker_error: Annotated[
         float | None,
-        typer.Option("--worker-error", metavar="E", help="One error for all questions, 0 to 1."),
+        _table_option("--worker-error", metavar="E", help="One error for all questions, 0 to 1."),
     ] = None
     errors: Annotated[
         Path | None,
-        typer.Option("--errors", metavar="FILE", help="A table of errors, one per cell."),
+        _table_option("--errors", metavar="FILE", help="A table of errors, one per cell."),
     ] = None
     dash: Annotated[
         Literal["inapplicable", "either"] | None,
-        typer.Option("--dash", help="Meaning of - in the table.", show_default=False),
+        _table_option("--dash", help="Meaning of - in the table.", show_default=False),
     ] = None
     normalise: Annotated[
-        bool, typer.Option("--normalise", help="Scale the prior so that it sums to 1.")
+        bool, _table_option("--normalise", help="Scale the prior so that it sums to 1.")
     ] = False
     strengths: Annotated[
-        bool, typer.Option("--strengths", help="The cells are shares of people who say yes.")
+        bool, _table_option("--strengths", help="The cells are shares of people who say yes.")
     ] = False
     dependence: Annotated[
         float | None,
-        typer.Option(
+        _table_option(
             "--dependence",
             metavar="R",
             help="Correlation of people's answers to one question on one item.",
@@ -136,9 +142,14 @@ class Reading:
     ] = None
     rows: Annotated[
         Literal["questions", "classes"] | None,
-        typer.Option("--rows", help="What the rows of a table are.", show_default=False),
+        _table_option("--rows", help="What the rows of a table are.", show_default=False),
     ] = None
-    loss: LossFile = None
+    loss: Annotated[
+        Path | None,
+        _table_option(
+            "--loss", metavar="FILE", help="What mistakes cost (.csv .xlsx .yaml .json)."
+        ),
+    ] = None
 
     def given(self) -> list[tuple[str, object]]:
         """Options that differ from their defaults, as written on the command line.

@@ -8,28 +8,26 @@ from typing import Annotated, Any
 import typer
 
 from crowdtree.cli import render
-from crowdtree.cli.campaign.database import HERE, Database, import_server, next_step, opened
+from crowdtree.cli.campaign.database import (
+    HERE,
+    HERE_URL,
+    Database,
+    Url,
+    base_url,
+    import_server,
+    next_step,
+    opened,
+)
 from crowdtree.cli.groups import make_group
 from crowdtree.cli.options import AsJson
-from crowdtree.cli.serve import Address, base_url
 from crowdtree.errors import CrowdtreeError
 
 __all__ = ["owner_app"]
 
-HERE_URL = f"http://127.0.0.1:{Address.port}"
 MOST_HOURS = 24.0 * 365
 ROOT = "owner"
 ROLES = ("viewer", "editor", "admin")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The person's name.", show_default=False)]
-Url = Annotated[
-    str,
-    typer.Option(
-        "--url",
-        metavar="URL",
-        envvar="CROWDTREE_URL",
-        help="Address of the server, as --url of serve.",
-    ),
-]
 Hours = Annotated[
     float, typer.Option("--hours", min=0.01, max=MOST_HOURS, help="How long it can be used.")
 ]

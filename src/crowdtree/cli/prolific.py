@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from crowdtree.cli import render
-from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, next_step, opened
+from crowdtree.cli.campaign.database import (
+    HERE,
+    Database,
+    Number,
+    base_url,
+    import_server,
+    next_step,
+    opened,
+)
 from crowdtree.cli.groups import make_group
 from crowdtree.cli.options import AsJson
-from crowdtree.cli.serve import base_url
 from crowdtree.errors import CrowdtreeError
 
 if TYPE_CHECKING:

@@ -7,23 +7,23 @@ import webbrowser
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import typer
 
 from crowdtree.cli.campaign.database import (
     HERE,
+    PORT,
     Database,
     MediaPlace,
+    base_url,
     import_server,
     media_place,
     opened,
     without_password,
 )
 from crowdtree.cli.options import AsJson, from_environment, with_options
-from crowdtree.errors import CrowdtreeError
 
-__all__ = ["Address", "base_url", "serve_verb"]
+__all__ = ["Address", "serve_verb"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Address:
         str, typer.Option("--host", help="Address to listen on; 0.0.0.0 for other machines too.")
     ] = "127.0.0.1"
     port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 for any free port.")] = (
-        8321
+        PORT
     )
     url: Annotated[
         str,
@@ -146,16 +146,3 @@ def _welcome(database: str, open_page: bool, as_json: bool, link: str) -> None:
         print("Stop with Ctrl-C. Campaigns are kept.", flush=True)
     if open_page:
         webbrowser.open(link)
-
-
-def base_url(url: str) -> str:
-    """Check the public address, and remove the slash at its end.
-
-    >>> base_url("https://label.example/")
-    'https://label.example'
-    """
-    parts = urlsplit(url)
-    plain = parts.scheme in ("http", "https") and parts.hostname and parts.path in ("", "/")
-    if url and not (plain and not parts.query and "@" not in parts.netloc):
-        raise CrowdtreeError(f"--url: expected https://NAME without a path, got {url}")
-    return url.rstrip("/")

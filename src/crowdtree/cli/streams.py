@@ -24,6 +24,7 @@ __all__ = [
     "is_unicode",
     "prepared",
     "read_input",
+    "visible",
 ]
 
 STANDARD_INPUT = "-"
@@ -50,6 +51,11 @@ _PLAIN = str.maketrans(
 )
 
 
+_CONTROL = {
+    code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
+}
+
+
 def plain(error: UnicodeError) -> tuple[str, int]:
     r"""Replace what an encoding lacks: lines of drawings by ASCII, the rest by escapes.
 
@@ -61,6 +67,15 @@ def plain(error: UnicodeError) -> tuple[str, int]:
         raise error
     text = error.object[error.start : error.end].translate(_PLAIN)
     return text.encode("ascii", "backslashreplace").decode("ascii"), error.end
+
+
+def visible(text: str) -> str:
+    r"""Write control characters as escapes: a name must not clear the screen.
+
+    >>> visible("rob\x1b[2Jin\n")
+    'rob\\x1b[2Jin\n'
+    """
+    return text.translate(_CONTROL)
 
 
 def is_unicode(stream: Any) -> bool:

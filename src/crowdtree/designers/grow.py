@@ -6,6 +6,7 @@ how much entropy that removes and how much error it adds. The chooser uses nothi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from crowdtree import scores
 from crowdtree.errors import CrowdtreeError
+from crowdtree.jit import can_compile
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
 
@@ -89,7 +91,7 @@ def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0
     children: list[IntArray] = []
     links, pending = np.full(1, LEAF, dtype=np.int32), np.zeros(1, dtype=np.intp)
     n_nodes = 0
-    compiled_from = COMPILED_FROM
+    compiled_from = COMPILED_FROM if can_compile() else math.inf
     while len(pending):
         if problem.n_questions * len(frontier.cls) >= compiled_from:
             compiled_from = min(compiled_from, WORTH_A_CALL)

@@ -18,7 +18,7 @@ from crowdtree.files.plans import (
     save_plan,
     tree_to_json,
 )
-from crowdtree.files.problems import EXAMPLES, example, load_problem, save_problem, to_frame
+from crowdtree.files.problems import EXAMPLES, example, load_problem, save_problem
 
 __all__ = [
     "EXAMPLES",
@@ -33,6 +33,5 @@ __all__ = [
     "read_loss",
     "save_plan",
     "save_problem",
-    "to_frame",
     "tree_to_json",
 ]

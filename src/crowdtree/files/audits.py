@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import io
 import json
 import math
 import os
@@ -18,7 +17,7 @@ from crowdtree.files.documents import named
 from crowdtree.files.grids import delimited_grid, frame_grid
 from crowdtree.files.items import json_rows
 from crowdtree.files.yaml_json import parse_document, write_document
-from crowdtree.learning.frames import why_unreadable
+from crowdtree.learning.frames import ROLES, is_parquet, read_parquet
 from crowdtree.reading import Source, has_content, open_source
 
 __all__ = [
@@ -174,6 +173,10 @@ def read_known(source: Any) -> dict[str, str]:
 def _cell(row: dict[str, str], names: Iterable[str], where: str) -> str:
     names = tuple(names)
     column = next((name for name in names if name in row), None)
+    if column is None and names == ITEM:
+        column = next((name for name in row if name in ROLES["task"][-1]), None)
+        if column is None and "probability" in row:  # as crowdtree learn writes labels
+            column = next(iter(row))
     if column is None:
         raise CrowdtreeError(
             f"{where}: no column {names[0]} (found: {listing(row)}); rename "
@@ -185,38 +188,19 @@ def _cell(row: dict[str, str], names: Iterable[str], where: str) -> str:
 def _table(source: Any, name: str | None) -> Iterator[Row]:
     """Rows of anything that is a table."""
     if not has_content(source):
-        yield from _grid_rows(frame_grid(_frame(source), "labels"))
+        if hasattr(source, "label_columns"):
+            source = source.label_columns()
+        yield from _grid_rows(frame_grid(source, "labels"))
         return
     file = open_source(source, name)
     ending = Path(file.name.lower().removesuffix(".gz")).suffix
-    if ending in (".parquet", ".pq"):
-        yield from _grid_rows(frame_grid(_parquet(file), file.name))
+    if is_parquet(file):
+        yield from _grid_rows(frame_grid(read_parquet(file), file.name))
     elif ending in (".json", ".jsonl", ".ndjson"):
         yield from _json_table(file, ending)
     else:
         with delimited_grid(file) as grid:
             yield from _grid_rows(grid)
-
-
-def _frame(source: Any) -> Any:
-    if not isinstance(source, Mapping):
-        return source.label_frame() if hasattr(source, "label_frame") else source
-    import polars as pl
-
-    try:
-        return pl.DataFrame({str(key): list(cells) for key, cells in source.items()}, strict=False)
-    except (pl.exceptions.PolarsError, TypeError, ValueError):
-        raise CrowdtreeError("labels: expected columns of the same length") from None
-
-
-def _parquet(file: Source) -> Any:
-    import polars as pl
-
-    try:
-        return pl.read_parquet(io.BytesIO(file.read_bytes()))
-    except pl.exceptions.PolarsError as problem:
-        why = why_unreadable(str(problem), parquet=True)
-        raise CrowdtreeError(f"{file.name}: cannot be read ({why})") from None
 
 
 def _grid_rows(grid: Any) -> Iterator[Row]:

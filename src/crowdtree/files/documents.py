@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.files.cells import Spellings, cell_code, cell_number
 from crowdtree.problem import DASH, PRIOR_TOLERANCE, Dash, Problem, check_names
+from crowdtree.text import squeezed
 
 __all__ = [
     "as_shares",
@@ -122,8 +123,21 @@ def as_shares(prior: list[float] | None, normalise: bool) -> tuple[list[float] |
 
 def with_notes(problem: Problem, notes: Iterable[str]) -> Problem:
     """Attach how the file was understood to the problem that was made of it."""
-    object.__setattr__(problem, "notes", tuple(notes))
+    twins = [*_twins(problem.classes, "classes"), *_twins(problem.questions, "questions")]
+    object.__setattr__(problem, "notes", (*notes, *twins))
     return problem
+
+
+def _twins(names: Sequence[str], what: str) -> list[str]:
+    """Names that differ in case or blanks alone, which may be one."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(squeezed(name), []).append(repr(name))
+    return [
+        f"{what} {' and '.join(same)} differ in spelling alone; are they one?"
+        for same in groups.values()
+        if len(same) > 1
+    ]
 
 
 def named(source: str, make: Callable[..., Made], *args: Any, **options: Any) -> Made:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from crowdtree.errors import CrowdtreeError
 from crowdtree.text import iso_time
 
 __all__ = [
@@ -51,6 +52,13 @@ TIMES = {
     "consented_at": "consented",
 }
 """Columns in seconds since 1970, and those of the same times by ISO 8601."""
+TYPES: dict[str, type] = {
+    **dict.fromkeys(("answers", "accepted", "skips"), int),
+    **dict.fromkeys(("late", "checked", "corrected", "complete"), bool),
+    **dict.fromkeys(("posterior_error", "certified", "computed_error", "earned"), float),
+    **dict.fromkeys(TIMES, float),
+}
+"""Columns that are not text."""
 FORMATS = ("csv", "jsonl", "parquet")
 
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -114,48 +122,18 @@ def json_lines(pieces: Iterable[list[dict[str, Any]]], columns: list[str]) -> It
 
 def parquet(pieces: Iterable[list[dict[str, Any]]], columns: list[str]) -> bytes:
     """Write rows as a Parquet file."""
-    import polars as pl
-
-    types: dict[str, Any] = {
-        "task": pl.String,
-        "label": pl.String,
-        "status": pl.String,
-        "posterior_error": pl.Float64,
-        "reason": pl.String,
-        "answers": pl.Int64,
-        "path": pl.String,
-        "at": pl.Float64,
-        "question": pl.String,
-        "worker": pl.String,
-        "kind": pl.String,
-        "fate": pl.String,
-        "late": pl.Boolean,
-        "checked": pl.Boolean,
-        "truth": pl.String,
-        "certified": pl.Float64,
-        "computed": pl.String,
-        "computed_error": pl.Float64,
-        "corrected": pl.Boolean,
-        "corrected_by": pl.String,
-        "corrected_at": pl.Float64,
-        "corrected_why": pl.String,
-        "participant": pl.String,
-        "accepted": pl.Int64,
-        "skips": pl.Int64,
-        "earned": pl.Float64,
-        "complete": pl.Boolean,
-        "code": pl.String,
-        "joined_at": pl.Float64,
-        "seen_at": pl.Float64,
-        "consented_at": pl.Float64,
-    }  # others are text
+    try:
+        import polars as pl
+    except ModuleNotFoundError:
+        raise CrowdtreeError(
+            "parquet: needs polars; pip install 'crowdtree[frames]', or choose csv or jsonl"
+        ) from None
+    schema: dict[str, type] = {name: TYPES.get(name, str) for name in columns}
     if "question" in columns:  # an answer, not a class
-        types["label"] = pl.Int64
-    schema = {name: types.get(name, pl.String) for name in columns}
-    texts = {name for name in schema if schema[name] == pl.String}
+        schema["label"] = int
     frames = [
         pl.DataFrame(
-            {name: [_typed(row[name], name in texts) for row in rows] for name in columns},
+            {name: [_typed(row[name], schema[name] is str) for row in rows] for name in columns},
             schema=schema,
         )
         for rows in pieces

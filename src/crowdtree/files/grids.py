@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from crowdtree.errors import CrowdtreeError, one_line, squeeze
+from crowdtree.errors import CrowdtreeError, needing, one_line, squeeze
 from crowdtree.files.atomic import write_atomically
 from crowdtree.files.formats import MOST_BYTES, ending_of
-from crowdtree.files.layouts import MOST_TITLE, Grid, Row, has_header
-from crowdtree.reading import Source, csv_rows, separator_of, shown
+from crowdtree.files.layouts import Grid, Row, has_header
+from crowdtree.reading import MOST_BLANK, Source, cell_text, frame_columns, shown
 
 __all__ = [
     "Sheets",
@@ -30,8 +30,6 @@ __all__ = [
     "write_workbook",
 ]
 
-MOST_BLANK = 100_000
-"""Blank lines in a row after which a file is refused."""
 MOST_UNPACKED = 500_000_000
 """Bytes that a workbook may unpack to."""
 MOST_CELL_TEXT = 32_767
@@ -48,21 +46,8 @@ MOST_COLUMNS, MOST_ROWS = 16_384, 1_048_576
 @contextmanager
 def delimited_grid(source: Source) -> Iterator[Grid]:
     """Open a CSV or TSV file, whatever separates its columns; comments above it begin with #."""
-    with source.lines(MOST_BYTES[ending_of(source.name)]) as lines:
-        name = source.name
-        skipped, first = 0, ""
-        for first in lines:
-            skipped += 1
-            first_word = first.lower().lstrip('"')
-            if first.strip(" ,;\t\r\n") and not first_word.startswith(("sep=", "#")):
-                break
-            if skipped > MOST_BLANK:
-                raise CrowdtreeError(f"{name}: begins with {MOST_BLANK:,} blank lines; remove them")
-        head = [first, *itertools.islice(lines, MOST_TITLE - 1)]
-        separator = separator_of(*head)
-        chained = itertools.chain(head, lines)
-        rows = csv_rows(chained, separator, name, skipped=skipped - 1)
-        yield Grid(name, _few_blank(rows, name), decimal_comma=separator != ",")
+    with source.rows(MOST_BYTES[ending_of(source.name)]) as (separator, rows):
+        yield Grid(source.name, _few_blank(rows, source.name), decimal_comma=separator != ",")
 
 
 def _few_blank(rows: Iterable[tuple[int, list[str]]], name: str) -> Iterator[tuple[int, list[str]]]:
@@ -174,7 +159,8 @@ def _check_zip(source: Source, name: str) -> None:
 
 def _sheets(source: Source, is_table: Callable[[list[Row]], bool]) -> dict[str, list[Row]]:
     """Rows of the sheets up to the first with a table, and of those beside it; no blank rows."""
-    import openpyxl
+    with needing(f"{source.name}: workbooks", "excel"):
+        import openpyxl
 
     found: dict[str, list[Row]] = {}
     with source.open() as file:  # the library does not close it on errors
@@ -191,30 +177,12 @@ def _sheets(source: Source, is_table: Callable[[list[Row]], bool]) -> dict[str, 
     return found
 
 
-def cell_text(value: Any) -> str:
-    """Text of a cell that may be a number, so that 1.0 and 1 are the same.
-
-    >>> [cell_text(value) for value in (None, 1.0, 0.25, True, "007", float("nan"))]
-    ['', '1', '0.25', '1', '007', '']
-    """
-    if type(value) is str:
-        return value
-    if hasattr(value, "item"):  # NumPy's own numbers
-        value = value.item()
-    if value is None or type(value).__name__ == "NAType" or value != value:
-        return ""
-    if isinstance(value, bool):
-        return str(int(value))
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-    return str(value)
-
-
 def write_workbook(path: Path, sheets: Mapping[str, Iterable[list[Any]]]) -> None:
     """Write sheets of rows as an XLSX workbook."""
-    import openpyxl
-
     name = shown(path)
+    with needing(f"{name}: workbooks", "excel"):
+        import openpyxl
+
     book = openpyxl.Workbook(write_only=True)
     for title, rows in sheets.items():
         sheet = book.create_sheet(title)
@@ -264,25 +232,22 @@ def _check_cell_text(value: str, name: str) -> None:
 
 
 def frame_grid(frame: Any, source: str = "frame") -> Grid:
-    """Take a pandas or polars data frame (or any that narwhals knows) as a table."""
-    import narwhals as nw
-
+    """Take a data frame (polars, pandas, pyarrow) as a table."""
     try:
-        frame = _with_index(frame)
-        table = nw.from_native(frame)
-        if isinstance(table, nw.LazyFrame):
-            table = table.collect()
-        # pandas names columns without a name so
-        header = [re.sub(r"Unnamed: \d+", "", str(name)) for name in table.columns]
+        columns = frame_columns(_with_index(frame), source)
     except TypeError:
         raise CrowdtreeError(
             f"{source}: expected a file or a data frame, got {type(frame).__name__}"
         ) from None
+    except CrowdtreeError:
+        raise
     except Exception as error:  # errors of the frame's own library, such as for duplicate columns
         raise CrowdtreeError(f"{source}: cannot be read ({squeeze(error)[:120]})") from None
+    # pandas names columns without a name so
+    header = [re.sub(r"Unnamed: \d+", "", name) for name in columns]
     rows = (
         (number, [cell_text(value) for value in row])
-        for number, row in enumerate(table.iter_rows(), start=1)
+        for number, row in enumerate(zip(*columns.values(), strict=True), start=1)
     )
     return Grid(source, itertools.chain([(0, header)], rows), unit="row")
 

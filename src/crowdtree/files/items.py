@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.files.grids import read_sheets
-from crowdtree.files.layouts import MOST_TITLE, Row, header_of
-from crowdtree.reading import csv_rows, open_source, separator_of
+from crowdtree.files.layouts import Row, header_of
+from crowdtree.reading import MOST_TITLE, csv_rows, open_source, separator_of
 
 __all__ = [
     "ITEM_FORMATS",

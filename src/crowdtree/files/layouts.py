@@ -16,10 +16,10 @@ from typing import Literal, NoReturn
 
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.problem import CELLS
+from crowdtree.reading import MOST_TITLE
 
 __all__ = [
     "COMMENTS",
-    "MOST_TITLE",
     "Fit",
     "Grid",
     "Layout",
@@ -37,8 +37,6 @@ QUESTION = ("question", "questions", "test", "tests")
 CLASS = ("class", "classes")
 COMMENTS = ("note", "notes", "comment", "comments", "remark", "remarks")
 """Names of columns and rows that hold comments."""
-MOST_TITLE = 20
-"""Rows among which the header is looked for."""
 
 
 @dataclass

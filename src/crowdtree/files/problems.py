@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,10 +37,7 @@ from crowdtree.files.yaml_json import parse_document, write_document
 from crowdtree.problem import DASH, Dash, Problem
 from crowdtree.reading import Source, has_content, open_source, shown
 
-if TYPE_CHECKING:
-    import polars as pl
-
-__all__ = ["EXAMPLES", "example", "load_problem", "save_problem", "table_columns", "to_frame"]
+__all__ = ["EXAMPLES", "example", "load_problem", "save_problem", "table_columns"]
 
 EXAMPLES: Mapping[str, str] = {
     "table1": "table1.csv",
@@ -339,26 +336,6 @@ def _tables_beside(problem: Problem) -> dict[str, Iterable[list[Any]]]:
     if problem.loss is not None:
         found["loss"] = list(loss_rows(problem))  # what cannot be written is refused first
     return found
-
-
-def to_frame(problem: Problem, part: str = "outcome") -> pl.DataFrame:
-    """Lay a problem out as a polars frame of text, like the CSV file.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    part
-        ``"outcome"``, or ``"errors"`` for the table of per-cell errors.
-
-    Examples
-    --------
-    >>> to_frame(example("table1")).head(2).rows()
-    [('prior', '', '0.2', '0.05', '0.1', '0.6', '0.05'), ('T1', '0.05', '0', '0', '0', '1', '0')]
-    """
-    import polars as pl
-
-    return pl.DataFrame(dict(table_columns(problem, part)))
 
 
 def table_columns(problem: Problem, part: str) -> dict[str, list[str]]:

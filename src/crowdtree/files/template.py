@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, needing
 from crowdtree.files.atomic import write_atomically
 from crowdtree.reading import shown
 
@@ -53,10 +53,11 @@ def write_template(path: str | os.PathLike[str]) -> None:
 
 def _workbook(text: str) -> Any:
     """Put the table on the first sheet and its comments on the second, and beside their cells."""
-    from openpyxl import Workbook
-    from openpyxl.comments import Comment
-    from openpyxl.styles import Font
-    from openpyxl.utils import get_column_letter
+    with needing("workbooks", "excel"):
+        from openpyxl import Workbook
+        from openpyxl.comments import Comment
+        from openpyxl.styles import Font
+        from openpyxl.utils import get_column_letter
 
     lines = text.splitlines()
     notes = [line.removeprefix("# ") for line in lines if line.startswith("#")]

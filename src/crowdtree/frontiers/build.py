@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crowdtree.designers import design, refuse_groups
+from crowdtree.designers.exact import is_tabulated
 from crowdtree.designers.loss_search import MOST_SETS, LossSearch
 from crowdtree.designers.optimal import check_limits
 from crowdtree.errors import CrowdtreeError
@@ -19,6 +20,7 @@ from crowdtree.frontiers.point import Point
 from crowdtree.frontiers.priced_search import Priced, exact_solver, greedy_tree
 from crowdtree.frontiers.supported import Curve
 from crowdtree.frontiers.vote_options import Options, question_prices
+from crowdtree.jit import can_compile
 from crowdtree.plan import Plan, Vote
 from crowdtree.problem import DASH, Problem, check_problem
 from crowdtree.tree import Tree
@@ -104,7 +106,8 @@ def frontier(
     check_limits(time_limit, 0.0, node_limit, memory_limit)
     either = problem.dash == "either" and bool((problem.outcome == DASH).any())
     large = problem.loss is not None and not either and not LossSearch(problem).reachable()
-    chosen = method or ("greedy" if either or large else "optimal")
+    plain = not can_compile() and problem.loss is None and not is_tabulated(problem.outcome)
+    chosen = method or ("greedy" if either or large or plain else "optimal")
     if chosen not in ("optimal", "greedy"):
         raise CrowdtreeError(f'method: must be "optimal" or "greedy", got {chosen!r}')
     if chosen == "optimal" and either:

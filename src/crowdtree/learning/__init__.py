@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.problem import DASH, Problem
+from crowdtree.text import squeezed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from crowdtree.learning.answers import Answers, Duplicates
     from crowdtree.learning.model import Learned
@@ -38,6 +39,8 @@ def learn(
     certain: float = 0.95,
     duplicates: Duplicates = "last",
     loss: Any = None,
+    columns: Mapping[str, str] | None = None,
+    skip: Sequence[str] = (),
 ) -> Learned:
     """Learn prior, outcomes, worker errors, skills and labels from answers.
 
@@ -45,11 +48,12 @@ def learn(
     ----------
     answers
         Columns ``task, question, worker, label`` (``task, worker, label`` for one question): a
-        frame (polars, pandas, pyarrow), a mapping of columns, or the path of a CSV or Parquet file.
+        frame (polars, pandas, pyarrow), a mapping of columns, the path of a CSV or Parquet file, or
+        a list of them. Other layouts: :func:`crowdtree.load_answers`.
     gold
         Known classes: columns ``task, label``, a mapping from task to class, a path, or a
         :class:`crowdtree.Audit`, whose checks are weighted by the chances with which they were
-        drawn. May cover some of the items only.
+        drawn. May cover some of the items only. By default what the answers mark as known.
     problem
         Known classes, questions and outcomes. Gold is then optional.
     classes
@@ -69,6 +73,11 @@ def learn(
     loss
         What mistakes cost, in any spelling of :func:`crowdtree.loss.make_loss`; by default what
         the problem says. Labels then minimise the expected loss.
+    columns
+        What columns are called, such as ``{"task": "ticket", "worker": "who"}``; usual names are
+        recognised. ``learned.answers.notes`` says how the answers were read.
+    skip
+        Answers that say nothing, besides those that always do (``"?"``, ``"unsure"``, ...).
 
     Returns
     -------
@@ -94,6 +103,7 @@ def learn(
     """
     from crowdtree.learning import answers as reading
     from crowdtree.learning import model
+    from crowdtree.learning.frames import Columns
 
     for name, value in (("level", level), ("certain", certain)):
         if not isinstance(value, int | float) or not 0.5 <= value < 1:
@@ -104,9 +114,18 @@ def learn(
         raise CrowdtreeError(f"problem: expected a Problem, got {type(problem).__name__}")
     if problem is not None and classes is not None:
         raise CrowdtreeError("classes: the problem names them already; give one of the two")
-    truths = None if gold is None else reading.read_gold(gold)
+    if gold is None and isinstance(answers, Columns):
+        gold = answers.gold
+    truths = None if gold is None else reading.read_gold(gold, columns)
+    named = problem.classes if problem else classes
     read = reading.read_answers(
-        answers, questions=problem.questions if problem else None, duplicates=duplicates
+        answers,
+        questions=problem.questions if problem else None,
+        duplicates=duplicates,
+        columns=columns,
+        skip=skip,
+        classes=list(map(str, named or ())),
+        truths=(truths or {}).values(),
     )
     weight = reading.gold_weights(read, gold)
     if problem is None and len(read.questions) == 1 and _answers_are_classes(read, truths, classes):
@@ -137,8 +156,9 @@ def _answers_are_classes(
     read: Answers, truths: dict[str, str] | None, classes: Sequence[str] | None
 ) -> bool:
     """Whether the answers name classes, rather than say yes or no about a class."""
-    names = set(map(str, classes)) if classes is not None else set((truths or {}).values())
-    return not names or bool(names & set(read.labels))
+    names = map(str, classes) if classes is not None else (truths or {}).values()
+    keys = set(map(squeezed, names))
+    return not keys or bool(keys & set(map(squeezed, read.labels)))
 
 
 def _learn_labels(

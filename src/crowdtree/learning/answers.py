@@ -1,7 +1,7 @@
 """Answers as compact arrays: who said what about which item (docs/model.md, section 9).
 
-A frame (polars, pandas, pyarrow), a CSV or a Parquet file becomes four integer columns sorted by
-item, 9 to 13 bytes per answer. All other modules of learning work on these numbers.
+A data frame, a CSV or a Parquet file becomes four integer columns sorted by item, 9 to 13 bytes per
+answer. All other modules of learning work on these numbers.
 """
 
 from __future__ import annotations
@@ -9,30 +9,30 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
-from crowdtree.learning.frames import read_frame
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing, one_line
+from crowdtree.learning.frames import Column, Columns, read_columns
 from crowdtree.learning.passes import Votes, counting_sort, find_repeats
 from crowdtree.problem import LINE_BREAKS
-from crowdtree.text import plural
-
-if TYPE_CHECKING:
-    import polars as pl
+from crowdtree.text import plural, squeezed
 
 __all__ = [
+    "SKIPS",
     "Answers",
     "Duplicates",
-    "as_text",
     "as_yes_no",
+    "clean_names",
     "gold_codes",
     "gold_weights",
     "read_answers",
     "read_gold",
+    "read_names",
     "sort_answers",
     "unknown_names",
     "warn_of_typos",
@@ -43,6 +43,19 @@ IntArray = NDArray[np.int32]
 MAX_LABELS = 127  # labels are kept in one byte
 _TIMES_AS_COMMON = 5  # how much more common a class is than one that may be a typing error of it
 _DIGITS = re.compile(r"\d+")
+_WHOLE = re.compile(r"(-?\d+)\.0+")
+MIN_ROWS_TO_JUDGE = 20
+"""Answers from which a label column of nearly as many values is refused."""
+SKIPS = frozenset(
+    (
+        *("", "?", "??", "???", "-", "–", "—", "n/a", "na", "n.a.", "#n/a", "nan", "null"),
+        *("i don't know", "i dont know", "i do not know", "don't know", "dont know", "do not know"),
+        *("idk", "dk", "dunno", "no idea", "unsure", "not sure", "i'm not sure", "im not sure"),
+        *("can't tell", "cant tell", "cannot tell", "can't say", "cant say", "cannot say"),
+        *("skip", "skipped", "no answer", "not answered"),
+    )
+)
+"""Answers that say nothing: skips, not classes, in upper or lower case."""
 YES_NO = {"0": 0, "1": 1, "no": 0, "yes": 1, "false": 0, "true": 1, "n": 0, "y": 1}
 
 
@@ -51,7 +64,8 @@ class Answers:
     """Answers sorted by item, with the names that the numbers stand for.
 
     `start` holds where the answers of each item begin (one more entry than items); `worker`,
-    `question` (absent when there is one question) and `label` have one entry per answer.
+    `question` (absent when there is one question) and `label` have one entry per answer. `notes`
+    say how the source was understood, `task_column` what it calls the items.
     """
 
     tasks: NDArray[Any]
@@ -62,6 +76,8 @@ class Answers:
     worker: IntArray
     label: NDArray[np.int8]
     question: IntArray | None = None
+    notes: tuple[str, ...] = ()
+    task_column: str = "task"
 
     @property
     def n_answers(self) -> int:
@@ -90,8 +106,6 @@ class Answers:
 
     def items(self, chosen: NDArray[np.intp]) -> Answers:
         """Some of the items, in the order given; all workers keep their numbers."""
-        from dataclasses import replace
-
         if np.array_equal(chosen, np.arange(self.n_tasks)):
             return self
         length = np.diff(self.start)[chosen]
@@ -108,8 +122,6 @@ class Answers:
 
     def by_worker(self, code: IntArray, workers: NDArray[Any]) -> Answers:
         """The same answers with workers numbered anew."""
-        from dataclasses import replace
-
         return replace(self, workers=workers, worker=code[self.worker])
 
     def one_each(self) -> Answers:
@@ -119,8 +131,6 @@ class Answers:
         >>> read_answers(twice, duplicates="all").one_each().label.tolist()
         [0, 1]
         """
-        from dataclasses import replace
-
         labels, workers = len(self.labels), self.n_workers
         cell = (self.task.astype(np.int64) * workers + self.worker) * labels + self.label
         key, place, count = np.unique(cell, return_inverse=True, return_counts=True)
@@ -143,21 +153,19 @@ class Answers:
         """Question of each answer, zeros where there is one question."""
         return np.zeros(self.n_answers, np.int32) if self.question is None else self.question
 
-    def to_crowdkit(self) -> pl.DataFrame:
-        """Frame of ``task, worker, label`` (and ``question`` where there are several).
+    def to_columns(self) -> Columns:
+        """Columns ``task, worker, label`` (and ``question`` where there are several).
 
         >>> made = read_answers({"task": [1, 1], "worker": ["a", "b"], "label": [0, 1]})
-        >>> made.to_crowdkit().rows()
+        >>> made.to_columns().rows()
         [('1', 'a', '0'), ('1', 'b', '1')]
         """
-        import polars as pl
-
-        columns: dict[str, Any] = {"task": self.tasks[self.task].astype(str)}
+        columns = {"task": Column(self.task, list(map(str, self.tasks.tolist())))}
         if len(self.questions) > 1:
-            columns["question"] = np.array(self.questions)[self.question_column()]
-        columns["worker"] = self.workers[self.worker].astype(str)
-        columns["label"] = np.array(self.labels)[self.label]
-        return pl.DataFrame(columns)
+            columns["question"] = Column(self.question_column(), list(self.questions))
+        columns["worker"] = Column(self.worker, list(map(str, self.workers.tolist())))
+        columns["label"] = Column(self.label.astype(np.int32), list(self.labels))
+        return Columns(columns, task_column=self.task_column)
 
 
 def read_answers(
@@ -166,6 +174,10 @@ def read_answers(
     questions: tuple[str, ...] | None = None,
     labels: tuple[str, ...] | None = None,
     duplicates: Duplicates = "last",
+    columns: Mapping[str, str] | None = None,
+    skip: Collection[str] = (),
+    classes: Collection[str] = (),
+    truths: Collection[str] = (),
 ) -> Answers:
     """Read answers from a frame, a mapping of columns, or a CSV or Parquet file.
 
@@ -180,137 +192,237 @@ def read_answers(
     duplicates
         What to do when a worker answers the same question about the same item twice: count the
         ``"last"`` answer or the ``"first"`` (both say so in a warning), ``"all"``, or ``"error"``.
+    columns
+        What columns are called, where it is not one of the usual names.
+    skip
+        Answers that say nothing, besides :data:`SKIPS`.
+    classes
+        Names of classes, as they are spelled.
+    truths
+        Names of classes that occur in the gold: no skips, whatever they look like.
 
     Examples
     --------
     >>> made = read_answers({"task": [2, 1, 1], "worker": ["b", "a", "b"], "label": [1, 0, 1]})
     >>> made.tasks.tolist(), made.start.tolist(), made.label.tolist()
-    ([1, 2], [0, 2, 3], [0, 1, 1])
+    (['1', '2'], [0, 2, 3], [0, 1, 1])
+    >>> unsure = {"task": [1, 1, 1], "worker": ["a", "b", "c"], "label": ["cat", "?", "Cat"]}
+    >>> read_answers(unsure).notes
+    ("1 answer is a skip, not a label ('?' 1)", "spellings of a label read as one: 'Cat' as 'cat'")
     """
     if duplicates not in ("last", "first", "all", "error"):
         raise CrowdtreeError(
             f'duplicates: expected "last", "first", "all" or "error", got {duplicates!r}'
         )
-    frame = read_frame(source, ("task", "worker", "label"), ("question",), "answers")
-    task, tasks = _codes(frame["task"], None, "task")
-    worker, workers = _codes(frame["worker"], None, "worker")
-    many = "question" in frame.columns
+    if isinstance(skip, str):
+        raise CrowdtreeError(f"skip: expected a list of words, got {skip!r}; write [{skip!r}]")
+    known = {*classes, *(labels or ())}
+    table = read_names(source, columns, skip, known, questions or (), truths)
+    column, many = table.column, "question" in table
+    where = table.name
     if questions is not None and len(questions) > 1 and not many:
         raise CrowdtreeError(
-            f"answers: column question is missing, and there are {len(questions)} questions "
+            f"{where}: column question is missing, and there are {len(questions)} questions "
             f"({listing(questions)}); add it, so that each answer says what was asked"
         )
+    task, tasks = _codes(column["task"], None, "task", where)
+    worker, workers = _codes(column["worker"], None, "worker", where)
     if many:
-        asked, names = _codes(frame["question"], questions, "question")
+        asked, names = _codes(column["question"], questions, "question", where)
     yes_no = labels is None and many and (questions is not None or len(names) > 1)
-    label, label_names = _label_codes(frame["label"], ("0", "1") if yes_no else labels, yes_no)
-    del frame
+    label, label_names = _label_codes(column["label"], labels, yes_no, where)
     return sort_answers(
         Answers(
             tasks,
             workers,
-            tuple(map(str, names)) if many else (questions or ("label",))[:1],
+            tuple(names.tolist()) if many else (questions or ("label",))[:1],
             label_names,
             np.zeros(0, np.int64),
             worker,
             label,
             asked if many and len(names) > 1 else None,
+            table.notes,
+            table.task_column,
         ),
         task,
         duplicates,
     )
 
 
-def _codes(
-    column: pl.Series, known: tuple[str, ...] | None, what: str
-) -> tuple[IntArray, NDArray[Any]]:
-    """Number the values of a column by their order (`known`, or sorted)."""
-    import polars as pl
-
-    if column.dtype.is_integer() and column.dtype != pl.Int128 and known is None:
-        return _integer_codes(column.to_numpy())
-    if column.dtype.is_float() and known is None:
-        whole = column.cast(pl.Int64, strict=False)
-        if not whole.null_count() and bool((whole.cast(pl.Float64) == column).all()):
-            return _integer_codes(whole.to_numpy())
-    text = as_text(column, one_line=what in ("question", "label"))
-    names = text.unique().sort().to_numpy() if known is None else np.array(known, dtype=object)
-    order = pl.Enum([str(name) for name in names])
-    try:
-        codes = text.cast(order).to_physical().to_numpy()
-    except pl.exceptions.PolarsError:
-        extra = sorted(set(text.unique().to_list()) - set(map(str, names)))
-        raise CrowdtreeError(
-            f"{what}: {listing(map(repr, extra))} is unknown; expected {listing(map(str, names))}"
-        ) from None
-    return codes.astype(np.int32), names
+def read_names(
+    source: Any,
+    columns: Mapping[str, str] | None = None,
+    skip: Collection[str] = (),
+    known: Collection[str] = (),
+    questions: Collection[str] = (),
+    truths: Collection[str] = (),
+) -> Columns:
+    """Read answers as names: one spelling each, without rows that hold no answer."""
+    table = read_columns(source, ("task", "worker", "label"), ("question",), "answers", columns)
+    column = {role: clean_names(table.column[role], role) for role in table}
+    column["label"], skipped = _without_skips(column["label"], skip, {*known, *truths})
+    column, note = _whole_rows(column, skipped, table.name)
+    notes = [*table.notes, *([note] if note else [])]
+    column["label"] = _one_spelling(column["label"], known, "label", notes)
+    if "question" in column:
+        column["question"] = _one_spelling(column["question"], questions, "question", notes)
+    if not len(column["task"].code):
+        raise CrowdtreeError(f"{table.name}: no rows with an answer; expected at least one")
+    return replace(table, column=column, notes=tuple(notes))
 
 
-def as_text(column: pl.Series, one_line: bool = False) -> pl.Series:
-    """Write names as text: the only place where values of a table become names.
+def clean_names(column: Column, role: str) -> Column:
+    """Names as they are compared: without blanks around them, labels and questions on one line.
 
-    Whole floats are written as integers, so that 1.0 and 1 are the same name, and booleans as 0
-    and 1. `one_line` replaces line breaks by blanks, as in the names of a problem.
-
-    >>> import polars as pl
-    >>> as_text(pl.Series([1.0, 2.5])).to_list(), as_text(pl.Series([True])).to_list()
-    (['1', '2.5'], ['1'])
+    Identifiers stay as they are written. A label of 1.0, as programs write 1 beside blanks, is 1.
     """
-    import polars as pl
-
-    if column.dtype == pl.Boolean:
-        column = column.cast(pl.Int8)
-    text = column.cast(pl.String).str.strip_chars()
-    if column.dtype.is_float():
-        whole = column.cast(pl.Int64, strict=False)
-        same = (whole.cast(pl.Float64) == column).fill_null(False)
-        text = whole.cast(pl.String).zip_with(same, text)
-    return text.str.replace_all(LINE_BREAKS, " ") if one_line else text
+    names = [name.strip() for name in column.names]
+    if role in ("label", "question"):
+        names = [re.sub(LINE_BREAKS, " ", name) for name in names]
+    if role == "label":
+        names = [_WHOLE.sub(r"\1", name) if _WHOLE.fullmatch(name) else name for name in names]
+    return column.renamed(name or None for name in names)
 
 
-def _integer_codes(values: NDArray[Any]) -> tuple[IntArray, NDArray[Any]]:
-    """Number integers in increasing order, through a table where their range is small."""
-    low, high = int(values.min()), int(values.max())
-    if values.dtype == np.uint64 and high < 2**63:
-        values = values.astype(np.int64)
-    if values.dtype != np.uint64 and high - low < 4 * len(values) + 1000:
-        met = np.zeros(high - low + 1, dtype=bool)
-        place = values.astype(np.int64) - low
-        met[place] = True
-        rank = np.cumsum(met, dtype=np.int32) - np.int32(1)
-        return rank[place], np.flatnonzero(met) + low
-    names, codes = np.unique(values, return_inverse=True)
-    return codes.astype(np.int32), names
+def _without_skips(
+    column: Column, skip: Collection[str], known: Collection[str]
+) -> tuple[Column, dict[str, int]]:
+    """Labels without words that say nothing, and how often each of these occurs."""
+    words = SKIPS | {squeezed(word) for word in skip}
+    count = column.counts().tolist()
+    names: list[str | None] = list(column.names)
+    skipped = {}
+    for i, name in enumerate(column.names):
+        if squeezed(name) in words and name not in known:
+            names[i], skipped[name] = None, count[i]
+    return column.renamed(names), skipped
+
+
+def _whole_rows(
+    column: dict[str, Column], skipped: dict[str, int], where: str
+) -> tuple[dict[str, Column], str]:
+    """Rows without blanks, and what to say of those that have no label.
+
+    Of rows that lack anything else a warning says where the first is: each of them was given.
+    """
+    blank = {role: made.code < 0 for role, made in column.items()}
+    empty = np.logical_and.reduce(list(blank.values()))
+    others = [role for role in column if role != "label"]
+    missing = np.logical_or.reduce([blank[role] for role in others])
+    lost = np.flatnonzero(missing & ~empty)
+    if len(lost):
+        first = next(role for role in others if blank[role][lost[0]])
+        warnings.warn(
+            f"{where}: {plural(len(lost), 'answer')} left out because something is missing "
+            f"(first: row {int(lost[0]) + 1} has no {first})",
+            CrowdtreeWarning,
+            stacklevel=4,
+        )
+    skips = blank["label"] & ~missing
+    note = ""
+    keep = ~missing & ~blank["label"]
+    if skips.any():
+        unlabelled = int((skips & ~empty).sum()) - sum(skipped.values())
+        words = [f"blank {unlabelled}"] if unlabelled > 0 else []
+        words += [f"{word!r} {count}" for word, count in skipped.items()]
+        count = int(skips.sum())
+        is_skip = "is a skip, not a label" if count == 1 else "are skips, not labels"
+        note = f"{plural(count, 'answer')} {is_skip} ({listing(words)})"
+        task = column["task"].code
+        alone = len(np.setdiff1d(task[skips], task[keep]))
+        if alone:
+            note += f"; {plural(alone, 'item')} without any other answer left out"
+    if not keep.all():
+        column = {role: Column(made.code[keep], made.names) for role, made in column.items()}
+    return column, note
+
+
+def _one_spelling(column: Column, known: Collection[str], what: str, notes: list[str]) -> Column:
+    """Give names that differ in case or blanks one spelling: a known one, or the commonest."""
+    groups: dict[str, list[int]] = {}
+    for i, name in enumerate(column.names):
+        groups.setdefault(squeezed(name), []).append(i)
+    spelled = {squeezed(name): name for name in known}
+    if len(groups) == len(column.names) and not spelled:
+        return column
+    names, count, merged = list(column.names), column.counts(), []
+    for key, places in groups.items():
+        chosen = column.names[max(places, key=lambda i: int(count[i]))]
+        chosen = spelled.get(key, chosen)
+        others = [i for i in places if names[i] != chosen and names[i] not in known]
+        if others:
+            listed = sorted({repr(names[i]) for i in others if count[i]})
+            merged += [f"{' and '.join(listed)} as {chosen!r}"] if listed else []
+        for i in others:
+            names[i] = chosen
+    if merged:
+        notes.append(f"spellings of a {what} read as one: {listing(merged)}")
+    return column.renamed(names)
+
+
+def _codes(
+    column: Column, known: Sequence[str] | None, what: str, where: str
+) -> tuple[IntArray, NDArray[Any]]:
+    """Number the values of a column by their order (`known`, or sorted; numbers by their size)."""
+    used = column.counts() > 0
+    met = [name for name, is_used in zip(column.names, used, strict=True) if is_used]
+    if known is None:
+        names = _in_order(met)
+    else:
+        names = list(known)
+        extra = sorted(set(met) - set(names))
+        if extra:
+            raise CrowdtreeError(
+                f"{where}: {what} {listing(map(repr, extra))} is unknown; expected {listing(names)}"
+            )
+    place = {name: i for i, name in enumerate(names)}
+    to = np.array([place.get(name, -1) for name in column.names], np.int32)
+    return to[column.code], np.array(names, dtype=object)
+
+
+def _in_order(names: list[str]) -> list[str]:
+    """Names sorted; whole numbers by their size.
+
+    >>> _in_order(["10", "9"]), _in_order(["10", "9", "09"])
+    (['9', '10'], ['09', '10', '9'])
+    """
+    try:
+        numbers = {int(name): name for name in names}
+    except ValueError:
+        return sorted(names)
+    if all(str(number) == name for number, name in numbers.items()) and len(numbers) == len(names):
+        return [numbers[number] for number in sorted(numbers)]
+    return sorted(names)
 
 
 def _label_codes(
-    column: pl.Series, known: tuple[str, ...] | None, yes_no: bool
+    column: Column, known: Sequence[str] | None, yes_no: bool, where: str
 ) -> tuple[NDArray[np.int8], tuple[str, ...]]:
-    import polars as pl
-
+    count = column.counts()
     if yes_no:
-        lower = as_text(column).str.to_lowercase()
-        code = lower.replace_strict(YES_NO, default=None, return_dtype=pl.Int8)
-        bad = lower.filter(code.is_null())
+        code = np.array([YES_NO.get(name.lower(), -1) for name in column.names], np.int8)
+        bad = np.flatnonzero((code < 0) & (count > 0))
         if len(bad):
             raise CrowdtreeError(
-                f"answers: label {bad[0]!r} of {len(bad)} answers is neither yes nor no; with "
-                "several questions write 0/1, no/yes or false/true"
+                f"{where}: label {one_line(column.names[bad[0]])} of {count[bad].sum()} answers is "
+                "neither yes nor no; with several questions write 0/1, no/yes or false/true"
             )
-        return code.to_numpy().astype(np.int8), ("0", "1")
-    codes, names = _codes(column, known, "label")
-    if len(names) > MAX_LABELS:
+        return code[column.code], ("0", "1")
+    values, rows = int((count > 0).sum()), len(column.code)
+    nearly_unique = rows >= MIN_ROWS_TO_JUDGE and 2 * values > rows
+    if known is None and (nearly_unique or values > MAX_LABELS):
+        why = "is nearly unique" if nearly_unique else f"has more than {MAX_LABELS} values"
         raise CrowdtreeError(
-            f"answers: {len(names)} different labels, at most {MAX_LABELS} are supported; "
-            "is the label column the right one?"
+            f"{where}: the column of labels {why} ({values} values in {rows} rows, such as "
+            f"{one_line(column.names[0])}), so it holds no labels; name the right one with "
+            'columns={"label": ...} (--label)'
         )
-    return codes.astype(np.int8), tuple(str(name) for name in names)
+    codes, names = _codes(column, known, "label", where)
+    return codes.astype(np.int8), tuple(names.tolist())
 
 
 def sort_answers(answers: Answers, task: IntArray, duplicates: Duplicates) -> Answers:
     """Sort columns by the item of each answer, and resolve answers that were given twice."""
-    from dataclasses import replace
-
     start, order = counting_sort(task, answers.n_tasks)
     asked = None if answers.question is None else answers.question[order]
     made = replace(
@@ -349,8 +461,10 @@ def sort_answers(answers: Answers, task: IntArray, duplicates: Duplicates) -> An
     )
 
 
-def read_gold(source: Any) -> dict[str, str]:
+def read_gold(source: Any, columns: Mapping[str, str] | None = None) -> dict[str, str]:
     """Read known truths: columns ``task, label``, a mapping from task to label, or an audit.
+
+    `columns` says what the answers call them; gold may use the usual names instead.
 
     >>> read_gold({"task": [1, 2], "label": ["cat", "dog"]})
     {'1': 'cat', '2': 'dog'}
@@ -360,15 +474,25 @@ def read_gold(source: Any) -> dict[str, str]:
     source = _gold_columns(getattr(source, "truths", source))
     if isinstance(source, dict) and not source:
         return {}
-    frame = read_frame(source, ("task", "label"), (), "gold")
-    tasks = as_text(frame["task"]).to_list()
-    labels = as_text(frame["label"], one_line=True).to_list()
+    roles = ("task", "label")
+    given = {role: name for role, name in (columns or {}).items() if role == "task"}
+    try:
+        table = read_columns(source, roles, (), "gold", given)
+    except CrowdtreeError as problem:
+        if not given or "no column" not in str(problem):
+            raise
+        table = read_columns(source, roles, (), "gold")
+    column = {role: clean_names(table.column[role], role) for role in roles}
+    labels = _one_spelling(column["label"], (), "label", []).texts()
+    tasks = column["task"].texts()
     found: dict[str, str] = {}
     for task, label in zip(tasks, labels, strict=True):
-        if found.setdefault(task, label) != label:
+        if task and label and label.casefold() != "nan" and found.setdefault(task, label) != label:
             raise CrowdtreeError(
                 f"gold: task {task!r} is both {found[task]!r} and {label!r}; keep one of them"
             )
+    if not found:
+        raise CrowdtreeError("gold: no rows; expected at least one")
     return found
 
 
@@ -385,8 +509,6 @@ def _gold_columns(source: Any) -> Any:
 
 def as_yes_no(read: Answers) -> Answers:
     """Read the labels of one question as no and yes."""
-    from dataclasses import replace
-
     if read.labels == ("0", "1"):
         return read
     code = [YES_NO.get(label.lower(), -1) for label in read.labels]
@@ -416,6 +538,11 @@ def gold_codes(answers: Answers, truths: dict[str, str] | None, names: tuple[str
     codes = np.full(answers.n_tasks, -1, np.int32)
     if truths is None:
         return codes
+    spelled = {squeezed(name): name for name in names}
+    truths = {
+        task: label if label in names else spelled.get(squeezed(label), label)
+        for task, label in truths.items()
+    }
     extra = sorted(set(truths.values()) - set(names))
     if extra:
         task = next(task for task, label in truths.items() if label == extra[0])

@@ -32,14 +32,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeWarning
-from crowdtree.jit import interpreted
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learning.answers import Answers
+from crowdtree.learning.class_passes import FLATTER, ClassPasses, Sums
 from crowdtree.learning.doubt import LEAST_LEFT, finished
 from crowdtree.learning.rates import CellRates, Counts, cell_rates
 from crowdtree.learning.skills import ClassFit, spread_of
@@ -53,8 +52,6 @@ MAX_STEPS = 5000
 PRIOR_STEPS = 60
 KNOWN_STEPS = 4
 """Steps in which the priors are estimated, at most, and the same where all classes are known."""
-FEW = 10_000
-"""Answers times classes up to which passes are interpreted: compiling takes longer."""
 _PRIORS_SETTLED = 3e-3  # change of a rate after which the priors are held
 _SETTLED = 1e-4  # change of a rate or a skill that is far below any standard deviation
 _GAIN_SETTLED = 1e-9  # rise of the objective, relative to it, that is rounding
@@ -65,7 +62,6 @@ _LEAST_SIZE, _MORE = 0.1, 1.1  # pseudo-answers of a cell, and how many more tha
 _LEAST_BEND = 1e-9
 _FARTHEST = 10.0  # logits of a skill
 _DEGREES = 8.0  # of freedom of the skills' prior
-_FLATTER = np.pi / 8
 _GROUPS = 64  # of workers of like skill, where an average over workers is needed
 
 
@@ -85,10 +81,10 @@ class Crowd:
     spread_doubt: float = 0.0
 
     @classmethod
-    def start(cls, answers: Answers) -> Crowd:
+    def start(cls, answers: Answers, alike: bool = False) -> Crowd:
         """Start with everybody typical; nobody differs where none answered twice, or one did."""
         count = np.bincount(answers.worker, minlength=answers.n_workers).astype(np.float64)
-        spread = 0.5 if (count > 0).sum() > 1 and count.max() > 1 else 0.0
+        spread = 0.5 if (count > 0).sum() > 1 and count.max() > 1 and not alike else 0.0
         none = np.zeros(len(count))
         return cls(none, np.full(len(count), spread**2), count, np.ones(len(count)), spread)
 
@@ -142,7 +138,7 @@ class Crowd:
         """P(yes) per cell of the crowd: the mean over the answers that its workers gave."""
         made = np.zeros_like(x)
         for share, skill, variance in zip(*self.groups(), strict=True):
-            flat = np.sqrt(1 + _FLATTER * tilt**2 * variance)
+            flat = np.sqrt(1 + FLATTER * tilt**2 * variance)
             made += share / (1 + np.exp(-(x + tilt * skill) / flat))
         return made
 
@@ -151,47 +147,40 @@ class Fit:
     """A fit under way."""
 
     def __init__(
-        self, answers: Answers, gold: IntArray, sign: NDArray[np.int8] | None, prior: FloatArray
+        self,
+        answers: Answers,
+        gold: IntArray,
+        sign: NDArray[np.int8] | None,
+        prior: FloatArray,
+        alike: bool = False,
     ) -> None:
         self.answers, self.gold, self.prior = answers, gold, prior
         self.sign = sign
         known = gold >= 0
         self.posterior = np.zeros((answers.n_tasks, len(prior)))
         self.posterior[known, gold[known]] = 1.0
-        self.crowd = Crowd.start(answers)
+        self.crowd = Crowd.start(answers, alike)
         shape = (len(answers.questions), len(prior))
         self.x = np.zeros(shape)
         self.tilt = np.zeros(shape) if sign is None else sign.astype(np.float64)
-        self.cells, self.workers = np.zeros((*shape, 4)), np.zeros((answers.n_workers, 3))
+        self.passes = ClassPasses(answers)
+        self.now: Sums
         self.rates: CellRates
         self.pseudo: FloatArray
         self.told: Counts | None = None
 
-    @property
-    def passes(self) -> Any:
-        """Passes over the answers: as written for few, compiled for many."""
-        if self.answers.n_answers * len(self.prior) <= FEW:
-            return interpreted("crowdtree.learning.class_kernels")
-        from crowdtree.learning import class_kernels
-
-        return class_kernels
-
     def sums(self) -> None:
         """Add up scores and curvatures at the present state."""
-        a, crowd = self.answers, self.crowd
-        self.passes.answer_pass(
-            a.start, a.question_column(), a.worker, a.label, self.x, self.tilt, crowd.skill,
-            crowd.variance, self.posterior, self.cells, self.workers,
-        )  # fmt: skip
+        crowd = self.crowd
+        self.now = self.passes.sums(self.x, self.tilt, crowd.skill, crowd.variance, self.posterior)
 
     def classify(self) -> float:
         """Posteriors of the items; the log likelihood of the answers."""
-        a, crowd = self.answers, self.crowd
-        total = self.passes.class_pass(
-            a.start, a.question_column(), a.worker, a.label, self.x, self.tilt, crowd.skill,
-            crowd.variance, np.log(self.prior), self.gold, self.posterior,
-        )  # fmt: skip
-        return float(total)
+        crowd = self.crowd
+        self.posterior, total = self.passes.classify(
+            self.x, self.tilt, crowd.skill, crowd.variance, self.prior, self.gold
+        )
+        return total
 
     def update_cells(self) -> None:
         """Rates of the cells from the sums.
@@ -200,7 +189,7 @@ class Fit:
         curvature (`whole`), and as those about items of known class that have the same score and
         observed information (`told`); none counts as more than one.
         """
-        score, bend, held, lost = np.moveaxis(self.cells, 2, 0)
+        score, bend, held, lost = self.now[:4]
         p = 1 / (1 + np.exp(-self.x))
         told = None
         if (self.gold < 0).any():
@@ -251,7 +240,7 @@ class Fit:
             self.sums()
             self.update_cells()
             self.sums()
-            self.crowd.step(*self.workers.T)
+            self.crowd.step(*self.now[4:])
             moved = max(
                 float(np.abs(self.crowd.rate(self.x, self.tilt) - before[0]).max()),
                 float(np.abs(self.posterior - before[1]).max()) / 10,
@@ -259,7 +248,7 @@ class Fit:
             if moved < _PRIORS_SETTLED:
                 break
         self.sums()
-        score, bend, held, _ = np.moveaxis(self.cells, 2, 0)
+        score, bend, held = self.now[:3]
         p = 1 / (1 + np.exp(-self.x))
         # the pseudo-answers with which these rates are the peak, given these answers
         needed = _MORE * np.maximum(score / p, -score / (1 - p))
@@ -315,7 +304,7 @@ class Fit:
         """Steps of cells, skills and class shares, each of which raises the objective."""
         self.sums()
         (yes, no), p = self.pseudo, 1 / (1 + np.exp(-self.x))
-        score, bend = self.cells[..., 0], self.cells[..., 1]
+        score, bend = self.now.score, self.now.bend
         slope = score + yes - (yes + no) * p
         cells = slope / (bend + (yes + no) * p * (1 - p) + _LEAST_BEND)
         if self.sign is not None:
@@ -323,8 +312,8 @@ class Fit:
         skills = np.zeros_like(self.crowd.skill)
         if self.crowd.spread:
             pull, precision = self.crowd.pull, self.crowd.precision
-            held = self.workers[:, 1] + precision
-            skills = (self.workers[:, 0] - precision * self.crowd.skill) / held
+            held = self.now.worker_bend + precision
+            skills = (self.now.worker_score - precision * self.crowd.skill) / held
             # skill 0 stays the centre: shared by all, a shift would undo what cells borrow
             skills -= pull / held * ((pull @ skills) / (pull @ (pull / held)))
         limit = _LONGEST_STEP
@@ -356,17 +345,30 @@ def fit_classes(
         How often each class occurs, to start from.
     error
         Errors to start from, where no class is known.
+
+    Returns
+    -------
+    ClassFit
+        The fit. Where it does not converge, that of a model in which workers are alike, whose
+        `converged` is False: it knows no skills.
     """
-    fit = Fit(answers, gold, sign, prior)
-    fit.start(error)
-    fit.estimate_priors()
-    trace, converged = fit.ascend()
-    if not converged:
-        warnings.warn(
-            f"learn: the fit did not converge in {MAX_STEPS} steps; give more gold, or more "
-            "answers per item, and treat its numbers as rough (learned.converged is False)",
-            CrowdtreeWarning,
-            stacklevel=4,
-        )
-    fit.sums()
-    return finished(fit, tuple(trace), converged)
+    for alike in (False, True):
+        fit = Fit(answers, gold, sign, prior, alike)
+        fit.start(error)
+        fit.estimate_priors()
+        trace, settled = fit.ascend()
+        if settled:
+            fit.sums()
+            return finished(fit, tuple(trace), converged=not alike)
+        if not alike:
+            warnings.warn(
+                f"learn: skills of workers did not converge in {MAX_STEPS} steps and are withheld; "
+                "all other numbers are of a model in which workers are alike; give more gold, or "
+                "more answers per item",
+                CrowdtreeWarning,
+                stacklevel=4,
+            )
+    raise CrowdtreeError(
+        f"learn: no fit converged in {MAX_STEPS} steps, so that there are no numbers to use; give "
+        "more gold, or more answers per item"
+    )

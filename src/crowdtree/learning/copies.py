@@ -57,11 +57,9 @@ def _of_workers(answers: Answers, kept: NDArray[np.bool_]) -> Answers:
 
 def _constant(answers: Answers) -> tuple[tuple[int, ...], ...]:
     """Workers who give one label to all items, which the others would hardly do."""
-    labels = len(answers.labels)
-    cell = answers.worker.astype(np.int64) * labels + answers.label
-    said = np.bincount(cell, minlength=answers.n_workers * labels).reshape(-1, labels)
-    top, count = said.argmax(axis=1), said.sum(axis=1)
-    same = (count >= LEAST_SHARED) & (said.max(axis=1) >= SAME_SHARE * count)
+    given, count = _given(answers)
+    top = given.argmax(axis=1)
+    same = (count >= LEAST_SHARED) & (given.max(axis=1) >= SAME_SHARE * count)
     if same.sum() < 2 or same.all():
         return ()
     others = _of_workers(answers, ~same)
@@ -70,7 +68,7 @@ def _constant(answers: Answers) -> tuple[tuple[int, ...], ...]:
     shared = np.bincount(answers.worker[seen], minlength=len(count))
     share = np.bincount(answers.worker[seen], like, len(count)) / np.maximum(shared, 1)
     same &= shared * np.log(np.clip(share, 1e-9, 1)) < np.log(RARE)
-    groups = (np.flatnonzero(same & (top == label)).tolist() for label in range(labels))
+    groups = (np.flatnonzero(same & (top == c)).tolist() for c in range(len(answers.labels)))
     return tuple(tuple(group) for group in groups if len(group) > 1)
 
 
@@ -145,10 +143,25 @@ def _are_copies(answers: Answers, member: NDArray[np.bool_], chance: float) -> b
 
 
 def merge_copies(answers: Answers, groups: tuple[tuple[int, ...], ...]) -> Answers:
-    """Replace the answers of each group by those of its first worker: what most of it say."""
+    """Replace the answers of each group with those of its first worker: what most of it say.
+
+    A group that always says the same says nothing about an item, so its answers are left out.
+    """
     if not groups:
         return answers
     leader = np.arange(answers.n_workers, dtype=np.int32)
     for group in groups:
         leader[list(group)] = group[0]
-    return answers.by_worker(leader, answers.workers).one_each()
+    merged = answers.by_worker(leader, answers.workers).one_each()
+    given, count = _given(merged)
+    leads = np.isin(np.arange(answers.n_workers), [group[0] for group in groups])
+    share = given.max(axis=1) / np.maximum(count, 1)
+    return _of_workers(merged, ~(leads & (share >= SAME_SHARE)))
+
+
+def _given(answers: Answers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Answers of every worker by label (worker, label), and in all."""
+    labels = len(answers.labels)
+    cell = answers.worker.astype(np.int64) * labels + answers.label
+    given = np.bincount(cell, minlength=answers.n_workers * labels).reshape(-1, labels)
+    return given, given.sum(axis=1)

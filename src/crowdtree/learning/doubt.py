@@ -71,7 +71,7 @@ def finished(fit: Fit, trace: tuple[float, ...], converged: bool) -> ClassFit:
         prior=prior,
         prior_size=1 / (doubt.share * prior * (1 - prior)),
         trace=trace,
-        answers=fit.cells[..., 2],
+        answers=fit.now.held,
         x=fit.x,
         tilt=fit.tilt,
         people=how_people_differ(fit),
@@ -83,20 +83,18 @@ def _precision(fit: Fit) -> tuple[FloatArray, FloatArray]:
     """Precision of the logit of each cell by itself, and the part of it that the prior tells."""
     mean = fit.rates.mean
     whole = fit.rates.size * mean * (1 - mean)
-    bend, lost = fit.cells[..., 1], fit.cells[..., 3]
+    bend, lost = fit.now.bend, fit.now.lost
     return whole, np.maximum(whole - np.maximum(bend - lost, LEAST_LEFT * bend), 1e-3 * whole)
 
 
 def _joint(fit: Fit) -> Doubt:
-    a, crowd, prior = fit.answers, fit.crowd, fit.prior
+    crowd, prior = fit.crowd, fit.prior
     (questions, classes), cells, workers = fit.x.shape, fit.x.size, len(crowd.skill)
     first = cells + workers
     size = first + classes + questions
-    whole, lost = np.zeros((size, size)), np.zeros((size, size))
-    fit.passes.information_pass(
-        a.start, a.question_column(), a.worker, a.label, fit.x, fit.tilt, crowd.skill,
-        fit.posterior, prior, _SURE, whole, lost,
-    )  # fmt: skip
+    whole, lost = fit.passes.information(
+        fit.x, fit.tilt, crowd.skill, fit.posterior, prior, _SURE, size
+    )
     diagonal = np.einsum("ii->i", whole)
     own, of_prior = (part.ravel() for part in _precision(fit))
     diagonal[:cells] += of_prior

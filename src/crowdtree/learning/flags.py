@@ -105,11 +105,11 @@ def find_flags(learned: Learned) -> Flags:
 def _fit(learned: Learned) -> Iterator[Flag]:
     """Flags of the fit: not converged, people who err together, classes that vanish."""
     if not learned.converged:
-        models = () if learned.labelling is None else learned.labelling.left_out
-        message = "did not converge: labels and intervals are rough; more answers or gold help"
-        if models and learned.labelling is not None and learned.labelling.models:
-            message = "did not converge and is not used"
-        yield Flag("unsettled", listing(models) or "fit", message, 0.0)
+        subject, message = "skills", "did not converge and are withheld; workers count as alike"
+        if learned.labelling is not None:
+            subject, message = listing(learned.labelling.left_out), "did not converge"
+            message += " and is not used" if learned.labelling.models else ": labels are rough"
+        yield Flag("unsettled", subject, message, 0.0)
     if learned.labelling is None or not learned.labelling.models:
         return
     names = learned.answers.workers

@@ -1,261 +1,484 @@
-"""Tables of any kind as polars frames: CSV and Parquet files, frames, mappings of columns."""
+"""Tables of any kind as columns of text: CSV and Parquet files, data frames, mappings of columns.
+
+A column is kept as a number per row and the list of its different values, so that whatever is done
+to names (spelling, blanks, order) is done once per value and not once per row.
+"""
 
 from __future__ import annotations
 
+import importlib
 import io
+import itertools
 import os
 import re
 import sys
-import warnings
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
-from crowdtree.reading import MOST_TABLE, Source, has_content, open_source, separator_of
-from crowdtree.text import plural
+from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.reading import (
+    MOST_TABLE,
+    Source,
+    cell_text,
+    frame_columns,
+    has_content,
+    open_source,
+)
 
-if TYPE_CHECKING:
-    import polars as pl
+__all__ = [
+    "ROLES",
+    "Column",
+    "Columns",
+    "columns_of_rows",
+    "find_roles",
+    "is_parquet",
+    "join",
+    "read_columns",
+    "read_parquet",
+    "read_rows",
+]
 
-__all__ = ["read_frame", "why_unreadable"]
+IntArray = NDArray[np.int32]
 
-_SMALL_SIZE = 64 * 2**20  # files below this are read without a look at the free memory
-_BYTES_PER_ROW = 60  # three columns as read (24), encoded (9 to 13), and sorted
-
-
-def read_frame(
-    source: Any, needed: tuple[str, ...], optional: tuple[str, ...], what: str
-) -> pl.DataFrame:
-    """Read the named columns of anything that is a table.
-
-    Rows with a blank are left out, which a warning says of answers: each of them was given. Gold
-    may be blank where it is not known.
-    """
-    import polars as pl
-
-    if not has_content(source):
-        return _select(_as_polars(source, what), needed, optional, what)
-    file = open_source(source, f"{what}.csv")
-    try:
-        table = _Table(file, what)
-        try:
-            lazy = table.scan()
-            if table.numbers_are_names(lazy, (*needed, *optional)):
-                lazy = table.scan(as_text=True)
-            return _select(lazy, needed, optional, what)
-        except pl.exceptions.ComputeError as problem:
-            if "could not parse" not in str(problem):
-                raise
-            # numbers at the top and text further down: read everything as text
-            return _select(table.scan(as_text=True), needed, optional, what)
-    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as problem:
-        why = why_unreadable(str(problem), _is_parquet(file))
-        raise CrowdtreeError(f"{file.name}: cannot be read ({why})") from None
-
-
-class _Table:
-    """A CSV or Parquet file for polars, which streams files on disk and takes the rest as bytes."""
-
-    def __init__(self, file: Source, what: str) -> None:
-        import polars as pl
-
-        file.check(sys.maxsize)  # on disk only the memory is a limit
-        self.content: Path | bytes
-        self.parquet = _is_parquet(file)
-        if self.parquet:
-            self.content = file.path or file.read_bytes()
-            rows = int(pl.scan_parquet(self._input()).select(pl.len()).collect().item())
-            _check_memory(file, rows, what)
-            return
-        head = file.head()
-        if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"[", b"{")):
-            raise CrowdtreeError(
-                f"{file.name}: expected CSV or Parquet, got JSON; read an export of Label Studio "
-                "with crowdtree.load_answers"
-            )
-        self.separator = separator_of(head.split(b"\n", 1)[0].decode(errors="replace"))
-        if file.path is not None and not file.is_gzip():
-            self.content, size = file.path, file.path.stat().st_size
-        else:
-            self.content = file.read_bytes(int(min(MOST_TABLE, _free_memory())))
-            size = len(self.content)
-        per_row = len(head) / max(1, head.count(b"\n"))
-        _check_memory(file, int(size / per_row) if size > _SMALL_SIZE else 0, what)
-
-    def _input(self) -> Any:
-        return self.content if isinstance(self.content, Path) else io.BytesIO(self.content)
-
-    def scan(self, as_text: bool = False) -> pl.LazyFrame:
-        """Open the table; `as_text` keeps every column as text."""
-        import polars as pl
-
-        if self.parquet:
-            return pl.scan_parquet(self._input())
-        return pl.scan_csv(
-            self._input(),
-            infer_schema_length=0 if as_text else 10_000,
-            separator=self.separator,
-        )
-
-    def numbers_are_names(self, lazy: pl.LazyFrame, columns: tuple[str, ...]) -> bool:
-        """Whether columns of a CSV that look like numbers are not: 007 is not 7."""
-        import polars as pl
-
-        if self.parquet:
-            return False
-        schema = lazy.collect_schema().items()
-        wanted = {*columns, *(other for name in columns for other in ALIASES.get(name, ()))}
-        found = {name: kind for name, kind in schema if name.strip().casefold() in wanted}
-        if any(kind == pl.Int128 for kind in found.values()):  # too long for a number
-            return True
-        whole = [name for name, kind in found.items() if kind.is_integer()]
-        if not whole:
-            return False
-        padded = pl.col(whole).str.contains(r"^\s*[+-]?0[0-9]").any()
-        text = self.scan(as_text=True).select(padded).collect(engine="streaming")
-        return any(text.row(0))
-
-
-ALIASES = {"task": ("item",), "label": ("truth", "answer")}
-"""Other names of columns: audits and campaigns write them so."""
-_REPEATED = re.compile(r"_duplicated_\d+$")
-"""What the reader of CSV files appends to a name that occurs again."""
-_REASONS = {
-    "more fields": "a row has more fields than the header; quote fields that hold commas",
-    "utf-8": "it is not UTF-8 text; save it as UTF-8",
-    "utf8": "it is not UTF-8 text; save it as UTF-8",
-    "empty": "it holds no header; expected a header and rows",
-    "permission": "no permission",
+ROLES: Mapping[str, Sequence[Sequence[str]]] = {
+    "task": (
+        ("task",),
+        ("item",),
+        (
+            *("id", "taskid", "itemid", "assignment:taskid", "hitid", "inputhash", "unitid"),
+            *("ticket", "ticketid", "image", "imageid", "photo", "photoid", "picture", "filename"),
+            *("document", "documentid", "docid", "example", "exampleid", "object", "objectid"),
+            *("subject", "subjectid", "subjectids", "sample", "sampleid", "record", "recordid"),
+        ),
+    ),
+    "worker": (
+        ("worker",),
+        ("workerid", "assignment:workerid"),
+        (
+            *("annotator", "annotatorid", "who", "rater", "raterid", "user", "userid", "username"),
+            *("person", "participant", "participantid", "coder", "labeler", "labeller", "judge"),
+            *("reviewer", "contributor", "completedby", "createdby", "performer", "email"),
+        ),
+    ),
+    "label": (
+        ("label",),
+        ("accept",),  # Prodigy; its answer is accept or reject
+        ("answer", "truth"),
+        (
+            *("class", "category", "response", "choice", "annotation", "value", "vote", "verdict"),
+            *("decision", "judgment", "judgement", "rating", "gold", "groundtruth"),
+        ),
+    ),
+    "question": (("question",),),
 }
+"""Names by which columns are recognised, the first group that fits; without case, ``_`` and blanks.
+"""
+_LABEL_PREFIXES = ("answer.", "output:")  # Mechanical Turk and Toloka name the answers so
+_SMALL_SIZE = 64 * 2**20  # files below this are read without a look at the free memory
+_BYTES_PER_ROW = 40  # three columns as read, encoded and sorted
+_BATCH = 256  # rows that are encoded together: more would leave the cache
 
 
-def why_unreadable(problem: str, parquet: bool = False) -> str:
-    """Translate an error of polars for somebody who does not know that polars reads the file."""
-    if parquet:
-        return "it is not a Parquet file, or it is cut short; write it again"
-    found = (text for key, text in _REASONS.items() if key in problem.lower())
-    return next(found, "it is not a CSV file with a header; save it as CSV or Parquet")
+class Column(NamedTuple):
+    """A column of text: the number of the value in each row (-1: blank), and the values."""
+
+    code: IntArray
+    names: list[str]
+
+    def texts(self) -> list[str]:
+        """Text of each row, blank where there is none."""
+        return list(map([*self.names, ""].__getitem__, self.code.tolist()))
+
+    def renamed(self, names: Iterable[str | None]) -> Column:
+        """The same rows with other names; equal names become one, None becomes blank.
+
+        >>> Column(np.array([0, 1, 2], np.int32), ["a", "A", "?"]).renamed(["a", "a", None])
+        Column(code=array([ 0,  0, -1], dtype=int32), names=['a'])
+        """
+        numbers = _Numbers()
+        to = [-1 if name is None else numbers[name] for name in names]
+        return Column(np.array([*to, -1], np.int32)[self.code], list(numbers))
+
+    def counts(self) -> NDArray[np.int64]:
+        """Number of rows of each name."""
+        return np.bincount(self.code[self.code >= 0], minlength=len(self.names))
 
 
-def _select(
-    lazy: pl.LazyFrame, needed: tuple[str, ...], optional: tuple[str, ...], what: str
-) -> pl.DataFrame:
-    import polars as pl
+@dataclass(frozen=True, eq=False)
+class Columns(Mapping[str, list[str]]):
+    """Columns of text by name: ``task``, ``worker``, ``label``, and ``question`` if there are any.
 
-    found = lazy.collect_schema().names()
-    lazy = lazy.rename(_spelled(found, (*needed, *optional)))
-    found = _named(lazy.collect_schema().names(), (*needed, *optional), what)
-    missing = [name for name in needed if name not in found]
-    if missing:
-        how = f"name the columns {', '.join(needed)}"
-        if "annotations" in found:
-            how = "read an export of Zooniverse with crowdtree.load_answers"
+    Parameters
+    ----------
+    column
+        The columns.
+    gold
+        Classes of items that the file itself marks as known.
+    notes
+        How the table was understood, for people.
+    task_column
+        What the column of the items is called in the file.
+    name
+        The file or files, for messages.
+
+    Examples
+    --------
+    >>> read = read_columns(b"task,worker,label\\n007,ann,cat\\n", ("task", "label"))
+    >>> read["task"], read.rows()
+    (['007'], [('007', 'cat')])
+    """
+
+    column: dict[str, Column]
+    gold: Mapping[str, str] | None = None
+    notes: tuple[str, ...] = ()
+    task_column: str = "task"
+    name: str = "answers"
+
+    def __getitem__(self, name: str) -> list[str]:
+        return self.column[name].texts()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.column)
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.column.values())).code)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return the cells of each row."""
+        return list(zip(*self.values(), strict=True))
+
+    def select(self, keep: NDArray[np.bool_]) -> Columns:
+        """Some of the rows."""
+        if keep.all():
+            return self
+        chosen = {k: Column(v.code[keep], v.names) for k, v in self.column.items()}
+        return replace(self, column=chosen)
+
+
+class _Numbers(dict[Any, int]):
+    """Values numbered in the order in which they are met."""
+
+    def __missing__(self, value: Any) -> int:
+        number = self[value] = len(self)
+        return number
+
+
+# ---------------------------------------------------------------- any source
+
+
+def read_columns(
+    source: Any,
+    needed: tuple[str, ...],
+    optional: tuple[str, ...] = (),
+    what: str = "answers",
+    columns: Mapping[str, str] | None = None,
+) -> Columns:
+    """Read the named columns of anything that is a table, or of several of the same kind.
+
+    Parameters
+    ----------
+    source
+        A CSV or Parquet file, a data frame, a mapping of columns, or a list of them.
+    needed, optional
+        Which columns; see :data:`ROLES`.
+    what
+        What the table holds, for messages.
+    columns
+        What columns are called, where it is not one of the usual names.
+    """
+    roles = (*needed, *optional)
+    unknown = [name for name in columns or () if name not in roles]
+    if unknown:
         raise CrowdtreeError(
-            f"{what}: column {listing(missing)} is missing (found: {listing(found)}); {how}"
+            f"columns: expected names for {listing(roles)}, got one for {listing(unknown)}"
         )
-    columns = [*needed, *(name for name in optional if name in found)]
-    kinds = lazy.collect_schema()
-    frame = lazy.select(columns).collect(engine="streaming")
-    blank = [_is_blank(name, kinds[name]) for name in columns]
-    if frame.select(pl.any_horizontal(blank).any()).item():
-        if what == "answers":
-            _warn_of_blanks(frame, columns, blank)
-        frame = frame.filter(~pl.any_horizontal(blank))
-    for name in columns:
-        if frame.schema[name].is_nested() or frame.schema[name] == pl.Object:
+    if isinstance(source, list | tuple):
+        parts = [read_columns(part, needed, optional, what, columns) for part in source]
+        return join(parts, [_name_of(part, what) for part in source])
+    if hasattr(source, "to_columns"):  # answers that were read before, or what was learned
+        source = source.to_columns()
+    if isinstance(source, Columns):
+        table = source
+    elif has_content(source):
+        table = _read_file(open_source(source, f"{what}.csv"), needed, optional, columns, what)
+    else:
+        table = _read_frame(source, needed, optional, columns, what)
+    if not table.n_rows:
+        raise CrowdtreeError(f"{table.name}: no rows; expected at least one")
+    return table
+
+
+def _name_of(source: Any, what: str) -> str:
+    return open_source(source, what).name if has_content(source) else what
+
+
+def join(parts: Sequence[Columns], names: Sequence[str]) -> Columns:
+    """Put several tables below each other."""
+    if not parts:
+        raise CrowdtreeError("answers: no file; expected at least one")
+    if len(parts) == 1:
+        return parts[0]
+    for part, name in zip(parts, names, strict=True):
+        for role in {*part, *parts[0]}:
+            if role not in part or role not in parts[0]:
+                has, lacks = (name, names[0]) if role in part else (names[0], name)
+                raise CrowdtreeError(
+                    f"{lacks}: column {role} is missing, which {has} has; add it, or read the "
+                    "files one by one"
+                )
+    column = {}
+    for role in parts[0]:
+        numbers = _Numbers()
+        codes = []
+        for part in parts:
+            own = part.column[role]
+            to = np.array([*(numbers[name] for name in own.names), -1], np.int32)
+            codes.append(to[own.code])
+        column[role] = Column(np.concatenate(codes), list(numbers))
+    gold: dict[str, str] = {}
+    for part in parts:
+        gold |= part.gold or {}
+    called = {part.task_column for part in parts}
+    notes = [
+        f"{name}: {'; '.join(part.notes)}"
+        for part, name in zip(parts, names, strict=True)
+        if part.notes
+    ]
+    task = called.pop() if len(called) == 1 else "task"
+    return Columns(column, gold or None, tuple(notes), task, listing(names, 3))
+
+
+# ---------------------------------------------------------------- which column is what
+
+
+def find_roles(
+    header: Sequence[str],
+    needed: tuple[str, ...],
+    optional: tuple[str, ...],
+    columns: Mapping[str, str] | None,
+    where: str,
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Find the place of each column that is asked for, and say what was guessed.
+
+    Columns have the names that `columns` gives, or one of the usual names (:data:`ROLES`). In a
+    table of exactly three columns, the one left over is what is missing.
+
+    >>> roles = ("task", "worker", "label")
+    >>> find_roles(["Ticket", "who", "label", "time"], roles, (), None, "a.csv")
+    ({'task': 0, 'worker': 1, 'label': 2}, ("reading task from 'Ticket', worker from 'who'",))
+    >>> find_roles(["x", "worker", "label"], roles, (), None, "a.csv")[0]
+    {'task': 0, 'worker': 1, 'label': 2}
+    """
+    plain = [_plain(name) for name in header]
+    found: dict[str, int] = {}
+    for role in (*needed, *optional):
+        place = _given(header, plain, role, (columns or {}).get(role), where)
+        if place is None:
+            place = _usual(header, plain, role, where)
+        if place is not None:
+            found[role] = place
+    missing = [role for role in needed if role not in found]
+    left = [place for place in range(len(header)) if place not in found.values() and header[place]]
+    if len(missing) == 1 and len(left) == 1 and len(header) == len(needed) == 3:
+        found[missing.pop()] = left[0]
+    if missing:
+        raise CrowdtreeError(
+            f"{where}: column {listing(missing)} is missing (found: {listing(filter(None, header))}"
+            f"); {_how_to_name(header, needed)}"
+        )
+    roles = sorted(found, key=(*needed, *optional).index)
+    twice = {role: other for role in roles for other in roles if other != role
+             and found[other] == found[role]}  # fmt: skip
+    if twice:
+        role, other = next(iter(twice.items()))
+        raise CrowdtreeError(
+            f"{where}: {role} and {other} are both read from {header[found[role]]!r}; name another "
+            "column"
+        )
+    said = [f"{r} from {header[found[r]]!r}" for r in roles if plain[found[r]] != r]
+    notes = (f"reading {', '.join(said)}",) if said else ()
+    return {role: found[role] for role in roles}, notes
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]+", "", name.casefold())
+
+
+def _given(
+    header: Sequence[str], plain: Sequence[str], role: str, name: str | None, where: str
+) -> int | None:
+    """Place of a column that was named by the user."""
+    if name is None:
+        return None
+    for names, wanted in ((header, name), (plain, _plain(name))):
+        places = [place for place, other in enumerate(names) if other == wanted]
+        if len(places) > 1:
+            raise CrowdtreeError(f"{where}: two columns are named {name!r}; rename one")
+        if places:
+            return places[0]
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, header, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise CrowdtreeError(
+        f"{where}: no column {name!r} for {role} (found: {listing(filter(None, header))}){hint}"
+    )
+
+
+def _usual(header: Sequence[str], plain: Sequence[str], role: str, where: str) -> int | None:
+    """Place of the column with a usual name; raises where two have one."""
+    exact = [place for place, name in enumerate(header) if name == role]
+    if len(exact) == 1:
+        return exact[0]
+    groups = [[place for place, name in enumerate(plain) if name in names] for names in ROLES[role]]
+    if role == "label":
+        prefixed = [p for p, name in enumerate(plain) if name.startswith(_LABEL_PREFIXES)]
+        groups.insert(3, prefixed)
+    places = next((places for places in groups if places), [])
+    if len(places) > 1:
+        names = [repr(header[place]) for place in places]
+        if len(set(names)) < len(names):
+            raise CrowdtreeError(f"{where}: two columns are named {names[0]}; rename one")
+        raise CrowdtreeError(
+            f"{where}: {' and '.join(names[:3])} may both be the {role}; say which with "
+            f"columns={{{role!r}: ...}} (--{role})"
+        )
+    return places[0] if places else None
+
+
+def _how_to_name(header: Sequence[str], needed: tuple[str, ...]) -> str:
+    if "annotations" in header:
+        return "read an export of Zooniverse with crowdtree.load_answers"
+    said = f"name the columns {', '.join(needed)}, or say what they are called with columns={{...}}"
+    said += f" ({', '.join(f'--{role}' for role in needed)})"
+    if "worker" in needed:
+        said += "; of workers with columns of their own, pass workers=[...] (--workers)"
+    return said
+
+
+# ---------------------------------------------------------------- files
+
+
+def _read_file(
+    file: Source,
+    needed: tuple[str, ...],
+    optional: tuple[str, ...],
+    columns: Mapping[str, str] | None,
+    what: str,
+) -> Columns:
+    """Read a file; text streams through, so that only the encoded columns are in memory."""
+    if is_parquet(file):
+        return _read_frame(read_parquet(file), needed, optional, columns, file.name)
+    file.check(sys.maxsize)  # on disk only the memory is a limit
+    head, packed = file.head(), file.is_gzip()
+    if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"[", b"{")):
+        raise CrowdtreeError(
+            f"{file.name}: expected CSV or Parquet, got JSON; read it with crowdtree.load_answers"
+        )
+    if file.path is not None and not packed and (size := file.path.stat().st_size) > _SMALL_SIZE:
+        _check_memory(file, int(size * max(1, head.count(b"\n")) / len(head)), what)
+    most = int(min(MOST_TABLE, _free_memory())) if packed else sys.maxsize
+    with file.rows(most) as (_, rows):
+        header = next((cells for _, cells in rows if cells), [])
+        return read_rows(header, rows, needed, optional, columns, file.name)
+
+
+def read_rows(
+    header: Sequence[str],
+    rows: Iterable[tuple[int, list[str]]],
+    needed: tuple[str, ...],
+    optional: tuple[str, ...],
+    columns: Mapping[str, str] | None,
+    where: str,
+) -> Columns:
+    """Read the columns that are asked for from a header and numbered rows."""
+    header = [cell.strip() for cell in header]
+    if not any(header):
+        raise CrowdtreeError(f"{where}: it holds no header; expected a header and rows")
+    places, notes = find_roles(header, needed, optional, columns, where)
+    column = columns_of_rows(rows, places, len(header), where)
+    called = header[places["task"]] if "task" in places else "task"
+    return Columns(column, None, notes, called, where)
+
+
+def columns_of_rows(
+    rows: Iterable[tuple[int, list[str]]], places: Mapping[Any, int], width: int, where: str
+) -> dict[Any, Column]:
+    """Encode the cells of some columns, row by row; blank rows are left out.
+
+    >>> columns_of_rows([(2, ["a", "x"]), (3, []), (4, ["b"])], {"label": 1}, 2, "a.csv")
+    {'label': Column(code=array([0, 1], dtype=int32), names=['x', ''])}
+    """
+    numbers = [_Numbers() for _ in places]
+    codes = [array("i") for _ in places]
+    at = list(zip(places.values(), numbers, codes, strict=True))
+    rows = iter(rows)
+    while batch := list(itertools.islice(rows, _BATCH)):
+        kept = [cells for _, cells in batch if len(cells) == width]
+        if len(kept) < len(batch):
+            kept = list(_fitted(batch, width, where))
+        across = list(zip(*kept, strict=True))
+        for place, number, code in at:
+            code.extend(map(number.__getitem__, across[place] if across else ()))
+    return {
+        role: Column(np.array(code, np.int32), list(number))
+        for role, number, code in zip(places, numbers, codes, strict=True)
+    }
+
+
+def _fitted(batch: list[tuple[int, list[str]]], width: int, where: str) -> Iterator[list[str]]:
+    """Rows as long as the header; cells that are missing at the end are blank."""
+    for number, cells in batch:
+        if len(cells) > width and any(map(str.strip, cells[width:])):
             raise CrowdtreeError(
-                f"{what}: column {name} holds lists or objects; expected one name or number per row"
+                f"{where}, line {number}: a row has more fields than the header ({len(cells)}, not "
+                f"{width}); quote fields that hold separators"
             )
-    if not len(frame):
-        raise CrowdtreeError(f"{what}: no rows; expected at least one")
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+        if cells:
+            yield [*cells, *[""] * (width - len(cells))][:width]
 
 
-def _spelled(found: list[str], wanted: tuple[str, ...]) -> dict[str, str]:
-    """Columns that are spelled with upper case, blanks or another word, where none has the name.
-
-    >>> _spelled(["Task ", "label", "LABEL"], ("task", "label"))
-    {'Task ': 'task'}
-    >>> _spelled(["item", "truth"], ("task", "label"))
-    {'item': 'task', 'truth': 'label'}
-    """
-    plain: dict[str, list[str]] = {}
-    for name in found:
-        plain.setdefault(name.strip().casefold(), []).append(name)
-    made: dict[str, str] = {}
-    for name in wanted:
-        if name in found:
-            continue
-        spellings = (plain.get(other, []) for other in (name, *ALIASES.get(name, ())))
-        best = next((spelling for spelling in spellings if spelling), [])
-        if len(best) == 1:
-            made[best[0]] = name
-    return made
-
-
-def _named(found: list[str], wanted: tuple[str, ...], what: str) -> list[str]:
-    """Columns with a name of their own; raises where two have a name that is wanted.
-
-    >>> _named(["task", "label", "", "_duplicated_0"], ("task", "label"), "answers")
-    ['task', 'label']
-    """
-    kept = []
-    for name in found:
-        first = _REPEATED.sub("", name)
-        if first != name and first in found:
-            if first in wanted:
-                raise CrowdtreeError(f"{what}: two columns are named {first!r}; rename one")
-        elif name.strip():
-            kept.append(name)
-    return kept
-
-
-def _is_blank(column: str, kind: pl.DataType) -> pl.Expr:
-    """Whether a value is missing: nothing, and for labels also how programs write no number."""
-    import polars as pl
-
-    missing = pl.col(column).is_null()
-    if kind == pl.String:
-        words = ["", "nan", "NaN"] if column == "label" else [""]
-        return missing | pl.col(column).str.strip_chars().is_in(words)
-    return missing | pl.col(column).is_nan() if kind.is_float() else missing
-
-
-def _warn_of_blanks(frame: pl.DataFrame, columns: list[str], blank: list[pl.Expr]) -> None:
-    """Say how many rows are left out, and where the first one is; empty rows are no answers."""
-    import polars as pl
-
-    found = frame.select(
-        pl.any_horizontal(blank) & ~pl.all_horizontal(blank),
-        *(each.alias(f"is blank {name}") for name, each in zip(columns, blank, strict=True)),
-    )
-    rows = found.to_series(0).arg_true()
-    if not len(rows):
-        return
-    first = int(rows[0])
-    empty = next(name for name, value in zip(columns, found.row(first)[1:], strict=True) if value)
-    warnings.warn(
-        f"answers: {plural(len(rows), 'answer')} left out because something is missing (first: "
-        f"row {first + 1} has no {empty})",
-        CrowdtreeWarning,
-        stacklevel=5,
-    )
-
-
-def _is_parquet(file: Source) -> bool:
+def is_parquet(file: Source) -> bool:
+    """Whether the name of a file is that of a Parquet file."""
     return file.name.lower().endswith((".parquet", ".pq"))
+
+
+def read_parquet(file: Source) -> Any:
+    """Read a Parquet file as a frame of the library that is installed."""
+    file.check(sys.maxsize)
+    read: Callable[[Any], Any] | None = None
+    for module, name in (("polars", "read_parquet"), ("pyarrow.parquet", "read_table")):
+        with suppress(ModuleNotFoundError):
+            read = read or getattr(importlib.import_module(module), name)
+    if read is None:
+        raise CrowdtreeError(
+            f"{file.name}: Parquet needs polars or pyarrow; pip install 'crowdtree[frames]', or "
+            "save the table as .csv"
+        )
+    try:
+        return read(file.path if file.path is not None else io.BytesIO(file.read_bytes()))
+    except Exception:  # each library has errors of its own
+        raise CrowdtreeError(
+            f"{file.name}: cannot be read (it is not a Parquet file, or it is cut short; write it "
+            "again)"
+        ) from None
 
 
 def _check_memory(file: Source, rows: int, what: str) -> None:
     """Raise before reading a file whose encoded answers cannot fit in memory."""
-    need = rows * _BYTES_PER_ROW
-    if need < _SMALL_SIZE:
-        return
-    free = _free_memory()
+    need, free = rows * _BYTES_PER_ROW, _free_memory()
     if need > free:
         raise CrowdtreeError(
             f"{file.name}: the {what} need about {need / 2**30:.1f} GB of memory and "
@@ -292,45 +515,53 @@ def _memory_limit() -> float:
     return float(least - pages * resource.getpagesize())
 
 
-def _as_polars(source: Any, what: str) -> pl.LazyFrame:
-    import narwhals as nw
-    import polars as pl
+# ---------------------------------------------------------------- frames and mappings
 
-    if hasattr(source, "to_crowdkit"):  # answers that were read before, or what was learned
-        source = source.to_crowdkit()
-    if isinstance(source, pl.LazyFrame):
-        return source
-    if isinstance(source, pl.DataFrame):
-        return source.lazy()
-    if hasattr(source, "keys") and not hasattr(source, "columns"):
-        _check_lengths(source, what)
+
+def _read_frame(
+    source: Any,
+    needed: tuple[str, ...],
+    optional: tuple[str, ...],
+    columns: Mapping[str, str] | None,
+    where: str,
+) -> Columns:
     try:
-        if hasattr(source, "keys") and not hasattr(source, "columns"):
-            return pl.DataFrame({str(k): list(v) for k, v in source.items()}, strict=False).lazy()
-        if isinstance(source, list | tuple):
-            raise TypeError
-        frame = nw.from_native(source, eager_only=True)
-        return pl.DataFrame(
-            {str(name): _column(frame[name].to_numpy()) for name in frame.columns}
-        ).lazy()
-    except (TypeError, ValueError, pl.exceptions.PolarsError):
+        frame = frame_columns(source, where)
+    except TypeError:
         raise CrowdtreeError(
-            f"{what}: expected a frame (polars, pandas, pyarrow), a mapping of columns or a CSV or "
-            f"Parquet file, got {type(source).__name__}"
+            f"{where}: expected a frame (polars, pandas, pyarrow), a mapping of columns or a CSV "
+            f"or Parquet file, got {type(source).__name__}"
+        ) from None
+    names = list(frame)
+    places, notes = find_roles([name.strip() for name in names], needed, optional, columns, where)
+    column = {role: _encoded(frame[names[p]], role, where) for role, p in places.items()}
+    called = names[places["task"]] if "task" in places else "task"
+    return Columns(column, None, notes, called, where)
+
+
+def _encoded(values: Any, role: str, where: str) -> Column:
+    """Number the values of a column of a frame; the only place where they become text."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iub" and len(values):
+        return _integers(values.astype(np.int8) if values.dtype == bool else values)
+    numbers = _Numbers()
+    try:
+        # nothing equals not-a-number, so that each would have a number of its own
+        code = array("i", [numbers[None if v != v else v] for v in values])
+        return Column(np.array(code, np.int32), list(map(cell_text, numbers)))
+    except (TypeError, ValueError):  # what is not hashable, or compares to more than yes and no
+        raise CrowdtreeError(
+            f"{where}: column {role} holds lists or objects; expected one name or number per row"
         ) from None
 
 
-def _check_lengths(source: Any, what: str) -> None:
-    sizes = {str(name): len(v) for name, v in source.items() if hasattr(v, "__len__")}
-    if len(set(sizes.values())) > 1:
-        listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        raise CrowdtreeError(
-            f"{what}: columns of different lengths ({listed}); expected one entry per row"
-        )
-
-
-def _column(values: NDArray[Any]) -> Any:
-    """Take a column over without a copy where it is numeric; text with its blanks otherwise."""
-    if values.dtype.kind in "iubf":
-        return values
-    return [None if value is None or value != value else str(value) for value in values.tolist()]
+def _integers(values: NDArray[Any]) -> Column:
+    """Number integers in increasing order, through a table where their range is small."""
+    low, high = int(values.min()), int(values.max())
+    if high < 2**63 and high - low < 4 * len(values) + 1000:
+        met = np.zeros(high - low + 1, dtype=bool)
+        place = values.astype(np.int64) - low
+        met[place] = True
+        rank = np.cumsum(met, dtype=np.int32) - np.int32(1)
+        return Column(rank[place], list(map(str, (np.flatnonzero(met) + low).tolist())))
+    names, codes = np.unique(values, return_inverse=True)
+    return Column(codes.astype(np.int32), list(map(str, names.tolist())))

@@ -29,9 +29,8 @@ from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.stats import normal_quantile
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from crowdtree.learning.flags import Flags
+    from crowdtree.learning.frames import Columns
     from crowdtree.learning.labels import LabelFit
     from crowdtree.learning.pilot import Credible
     from crowdtree.learning.subtypes import Subtypes
@@ -91,7 +90,7 @@ class Learned(Framed, Saved, Plotted):
     posterior
         Probability of each class (column) for each item (row), in the order of ``answers.tasks``.
         Of one question it is what is stated (:mod:`crowdtree.learning.stating`). Of yes/no
-        questions it is what the fit believes; :meth:`item`, :meth:`label_frame` and
+        questions it is what the fit believes; :meth:`item`, :meth:`label_columns` and
         :attr:`accuracy` state it discounted, by the :attr:`discount`.
     fit
         Cells and skills.
@@ -106,7 +105,8 @@ class Learned(Framed, Saved, Plotted):
     checked
         Class of each item that :meth:`calibrate` has counted, -1 for the others.
     converged
-        Whether the fit converged. A model of one question that did not is not used, and a flag
+        Whether the fit converged. A model of one question that did not is not used; of yes/no
+        questions, skills that did not are withheld (NaN), and workers count as alike. A flag
         names it.
     trace
         What the fit maximises, after every step: it never falls. Of one question it is the sum of
@@ -188,31 +188,37 @@ class Learned(Framed, Saved, Plotted):
         >>> careful = learned.with_loss({"pairs": {"toxic": {"safe": 20}}})
         >>> learned.labels["x"], careful.labels["x"]
         ('safe', 'toxic')
-        >>> careful.label_frame().columns
+        >>> list(careful.label_columns())
         ['task', 'label', 'probability', 'expected_loss']
         """
         made = make_loss(loss, self.classes)
         return replace(self, problem=quietly_replaced(self.problem, loss=made))
 
-    def label_frame(self) -> pl.DataFrame:
-        """Frame of ``task, label, probability``, which crowd-kit's metrics read.
+    def label_columns(self) -> dict[str, list[Any]]:
+        """Columns ``task, label, probability``, the first under the name that the answers give it.
 
         Where mistakes have different costs, also ``expected_loss`` and, where there is an expert,
         ``referred``: whether the expert costs less than any label.
         """
-        import polars as pl
-
         decision, loss = self._decision, self.problem.loss
-        columns: dict[str, Any] = {
-            "task": list(self.task_index),
+        sure = self.stated_posterior[np.arange(len(decision.label)), decision.label]
+        columns: dict[str, list[Any]] = {
+            self._task_column: list(self.task_index),
             "label": list(self.labels.values()),
-            "probability": self.stated_posterior[np.arange(len(decision.label)), decision.label],
+            "probability": sure.tolist(),
         }
         if loss is not None:
-            columns["expected_loss"] = decision.risk
+            columns["expected_loss"] = decision.risk.tolist()
             if loss.refer is not None:
-                columns["referred"] = decision.referred
-        return pl.DataFrame(columns)
+                columns["referred"] = decision.referred.tolist()
+        return columns
+
+    @property
+    def _task_column(self) -> str:
+        """What the answers call the items, unless a column of the labels is called so."""
+        name = self.answers.task_column
+        taken = ("label", "probability", "expected_loss", "referred")
+        return name if name.strip() and name.casefold() not in taken else "task"
 
     def item(self, task: Any) -> FloatArray:
         """Stated probability of each class for an item."""
@@ -396,13 +402,16 @@ class Learned(Framed, Saved, Plotted):
         error_low, error_high = expit(base - high), expit(base - low)
         if not self.fit.spread:  # nobody differs: the error of everybody is that of the table
             error_low, error_high = (np.full(len(skill), end) for end in self._typical_range())
+        error = expit(base - skill)
+        if self.kind == "classes" and not self.converged:  # nothing is known of single workers
+            skill = low = high = error = error_low = error_high = np.full(len(skill), np.nan)
         columns = zip(
             map(str, self.answers.workers.tolist()),
             np.rint(count).astype(int).tolist(),
             skill.tolist(),
             low.tolist(),
             high.tolist(),
-            expit(base - skill).tolist(),
+            error.tolist(),
             error_low.tolist(),
             error_high.tolist(),
             agreement.tolist(),
@@ -515,9 +524,9 @@ class Learned(Framed, Saved, Plotted):
 
         return credible_interval(plan, self, level=self.level, people=people, items=items)
 
-    def to_crowdkit(self) -> pl.DataFrame:
-        """The answers as a frame of ``task, worker, label`` that crowd-kit reads."""
-        return self.answers.to_crowdkit()
+    def to_columns(self) -> Columns:
+        """The answers as columns ``task, worker, label``, as crowd-kit names them."""
+        return self.answers.to_columns()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that was learned as plain JSON; of confused classes the worst pairs."""
@@ -536,7 +545,7 @@ class Learned(Framed, Saved, Plotted):
             "accuracy": self.accuracy._asdict(),
             **self._costs(),
             "converged": self.converged,
-            "workers": [worker._asdict() for worker in self.workers.values()],
+            "workers": [_without_nan(worker._asdict()) for worker in self.workers.values()],
             "confused": [pair._asdict() for pair in confused_pairs(self)[:_MOST_PAIRS]],
             "against_assumed": [
                 {**cell._asdict(), "outside": cell.outside} for cell in against_assumed(self)
@@ -577,3 +586,8 @@ class Learned(Framed, Saved, Plotted):
             f"Learned({a.n_answers} answers, {a.n_workers} workers, {a.n_tasks} items, "
             f"{self.problem.n_classes} classes; typical error {self.typical_error:.3g})"
         )
+
+
+def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
+    """Numbers that are withheld as null, which JSON knows."""
+    return {name: None if value != value else value for name, value in row.items()}

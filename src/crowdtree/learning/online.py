@@ -7,6 +7,7 @@ parameters of the models and in items without new answers, whose posteriors woul
 
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.errors import CrowdtreeWarning
 from crowdtree.learning.answers import Answers, as_yes_no, read_answers, sort_answers
 from crowdtree.learning.copies import merge_copies
 from crowdtree.learning.learned_problem import (
@@ -40,6 +42,8 @@ Row = tuple[int, int, int]  # question, worker, label
 def update(learned: Learned, source: Any) -> None:
     """Add new answers to a result, which changes; no model is fitted again."""
     new, base = _read(learned, source), learned.answers  # a refused update changes nothing
+    for note in new.notes:
+        warnings.warn(f"update: {note}", CrowdtreeWarning, stacklevel=3)
     answers, touched = _merged(learned, new)
     room = answers.n_tasks - base.n_tasks
     learned.answers = answers

@@ -79,11 +79,7 @@ def how_people_differ(fit: Fit) -> People:
     if not fit.crowd.spread:
         none = Spread(0.0, 0.0)
         return People(none, none, none, effective, of_question)
-    residual, bend = np.empty(a.n_answers), np.empty(a.n_answers)
-    fit.passes.residual_pass(
-        a.start, a.question_column(), a.worker, a.label, fit.x, fit.tilt, fit.crowd.skill,
-        fit.posterior, residual, bend,
-    )  # fmt: skip
+    residual, bend = fit.passes.residuals(fit.x, fit.tilt, fit.crowd.skill, fit.posterior)
     lean, reading = (_between(group, residual, bend) for group in (a.worker, place))
     skill = Spread(fit.crowd.spread, fit.crowd.spread_doubt)
     return People(skill, lean, reading, effective, of_question)

@@ -54,7 +54,7 @@ class ClassFit(SkillFit):
     `x` and `tilt` give the answers of a worker, ``P(yes) = sigmoid(x + tilt * skill)``. `wrong` and
     `right` are the Beta posterior of the crowd's error, with respect to `sign`. `people` is how
     much people differ, `trace` is the objective after each step, and `converged` is whether the
-    fit converged.
+    fit with skills converged; where it did not, workers are alike and the skills 0 mean nothing.
     """
 
     x: FloatArray

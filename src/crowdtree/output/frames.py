@@ -34,18 +34,21 @@ def to_frame(result: Any, part: str | None = None, library: str = "polars") -> A
     """Tabulate a result; see :meth:`crowdtree.result_methods.Framed.to_frame`."""
     if library not in ("polars", "pandas"):
         raise CrowdtreeError(f'library: expected "polars" or "pandas", got {library!r}')
-    columns = columns_of(result, part)
-    if library == "polars":
-        import polars as pl
-
-        return pl.DataFrame(dict(columns), strict=False)
+    columns = dict(columns_of(result, part))
     try:
+        if library == "polars":
+            import polars as pl
+
+            return pl.DataFrame(columns, strict=False)
         import pandas as pd
+
+        return pd.DataFrame(columns)
     except ModuleNotFoundError:
-        raise CrowdtreeError(
-            'library: pandas is not installed; use library="polars", or: pip install pandas'
-        ) from None
-    return pd.DataFrame(dict(columns))
+        how = {
+            "polars": """pip install 'crowdtree[frames]', or use library="pandas\"""",
+            "pandas": """pip install pandas, or use library="polars\"""",
+        }
+        raise CrowdtreeError(f"library: {library} is not installed; {how[library]}") from None
 
 
 def columns_of(result: Any, part: str | None = None) -> Columns:
@@ -203,7 +206,8 @@ def _sweep(sweep: Sweep) -> Parts:
 @parts_of.register
 def _learned(learned: Learned) -> Parts:
     return {
-        "labels": lambda: learned.label_frame().to_dict(as_series=False),
+        "labels": learned.label_columns,
+        "answers": lambda: dict(learned.to_columns()),
         "workers": lambda: _columns([row._asdict() for row in learned.workers.values()]),
         "errors": lambda: _errors(learned),
         "flags": lambda: _columns([flag._asdict() for flag in learned.flags]),

@@ -9,12 +9,14 @@ from typing import Any
 
 from crowdtree.audit import Audit
 from crowdtree.audit.words import next_step, sum_up
+from crowdtree.errors import MissingExtra
 from crowdtree.evaluation import Evaluation
 from crowdtree.frontiers import Frontier
 from crowdtree.learning.flags import Flags
 from crowdtree.learning.model import Learned
 from crowdtree.output.frames import columns_of
 from crowdtree.output.pictures import chart_of
+from crowdtree.plots.html import hint
 from crowdtree.problem import DASH, Problem
 from crowdtree.report.learned_tables import accuracy_words
 from crowdtree.simulation.compare import Comparison
@@ -50,9 +52,12 @@ def _facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
 
 
 def _chart(result: Any) -> str:
-    from crowdtree.plots.vega import chart_svg
+    try:
+        from crowdtree.plots.vega import chart_svg
 
-    return chart_svg(chart_of(result))
+        return chart_svg(chart_of(result))
+    except MissingExtra as missing:
+        return hint(missing)
 
 
 def _part(result: Any, part: str) -> str:

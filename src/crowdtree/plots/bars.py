@@ -6,11 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import altair as alt
-
 from crowdtree.evaluation import Evaluation
 from crowdtree.plots.style import LIGHT
-from crowdtree.plots.vega import COLOURS, PER_CENT, WIDTH, Chart, Row, table, title_of
+from crowdtree.plots.vega import COLOURS, PER_CENT, WIDTH, Chart, Row, alt, table, title_of
 from crowdtree.text import number, percent
 from crowdtree.tree import Level
 

@@ -6,11 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import altair as alt
-
 from crowdtree.plots.style import LIGHT, SMALL_SIZE
 from crowdtree.plots.text import distinct, text_width
-from crowdtree.plots.vega import Chart, Row, table, title_of
+from crowdtree.plots.vega import Chart, Row, alt, table, title_of
 from crowdtree.text import percent, percent_cell
 
 __all__ = ["confusion_chart"]

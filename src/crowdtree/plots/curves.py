@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, Protocol
 
-import altair as alt
-
 from crowdtree.plots.line_labels import (
     HALO,
     HEIGHT,
@@ -25,6 +23,7 @@ from crowdtree.plots.vega import (
     WIDTH,
     Chart,
     Row,
+    alt,
     table,
     title_of,
 )

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from html import escape
 from typing import NamedTuple
 
+from crowdtree.errors import MissingExtra
 from crowdtree.plots.style import FONT, css_variables
 from crowdtree.plots.text import clean
 from crowdtree.plots.tree_drawing import LEGEND, tree_css
 
-__all__ = ["TreeView", "page", "page_css", "tree_page", "tree_section"]
+__all__ = ["TreeView", "hint", "page", "page_css", "tree_page", "tree_section"]
 
 
 class TreeView(NamedTuple):
@@ -40,6 +41,15 @@ def page(title: str, body: str) -> str:
         f"<title>{escape(clean(title))}</title>\n<style>\n{page_css()}\n</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n{script}</body>\n</html>\n"
     )
+
+
+def hint(missing: MissingExtra) -> str:
+    """A line in the place of a chart that cannot be drawn.
+
+    >>> hint(MissingExtra("charts", "figures"))[:30]
+    '<p class="note">charts: not in'
+    """
+    return f'<p class="note">{escape(str(missing))}</p>'
 
 
 def tree_page(title: str, shown: Iterable[TreeView]) -> str:

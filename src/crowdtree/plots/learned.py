@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-import altair as alt
-
 from crowdtree.plots.style import LIGHT
 from crowdtree.plots.text import clean
-from crowdtree.plots.vega import COLOURS, PER_CENT, WIDTH, Chart, table, title_of
+from crowdtree.plots.vega import COLOURS, PER_CENT, WIDTH, Chart, alt, table, title_of
 from crowdtree.text import percent
 
 __all__ = ["worker_chart"]

@@ -7,11 +7,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import altair as alt
-
 from crowdtree.plots.style import LIGHT, SMALL_SIZE
 from crowdtree.plots.text import clean, text_width
-from crowdtree.plots.vega import LABEL_COLOURS, WIDTH, Chart, Row, table
+from crowdtree.plots.vega import LABEL_COLOURS, WIDTH, Chart, Row, alt, table
 
 __all__ = ["HALO", "HEIGHT", "PointLabel", "end_labels", "point_labels", "positions"]
 

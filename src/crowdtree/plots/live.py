@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import altair as alt
-
 from crowdtree.plots.style import LIGHT
-from crowdtree.plots.vega import PER_CENT, Chart, Row, table, title_of
+from crowdtree.plots.vega import PER_CENT, Chart, Row, alt, table, title_of
 
 __all__ = ["trust_chart"]
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import altair as alt
-
 from crowdtree.plots.curves import EXPLAINED, LIMITS, ErrorPoint, curve_chart
 from crowdtree.plots.style import LIGHT, SMALL_SIZE
 from crowdtree.plots.text import clean, distinct, wrap
@@ -17,6 +15,7 @@ from crowdtree.plots.vega import (
     LABEL_COLOURS,
     PER_CENT,
     Chart,
+    alt,
     draw_chart,
     table,
     title_of,

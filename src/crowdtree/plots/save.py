@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, needing
 from crowdtree.files.atomic import write_atomically
 
 __all__ = ["ENDINGS", "check_ending", "svg_to_png", "write_as", "write_atomic"]
@@ -55,6 +55,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> Path:
 
 def svg_to_png(svg: str, scale: float = 2.0) -> bytes:
     """Render an SVG without a browser, at twice the resolution by default."""
-    import vl_convert
+    with needing("pictures as .png", "figures"):
+        import vl_convert
 
     return bytes(vl_convert.svg_to_png(svg, scale=scale))

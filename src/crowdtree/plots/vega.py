@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import altair as alt
-
+from crowdtree.errors import needing
 from crowdtree.plots.fit import fitted
 from crowdtree.plots.html import page
 from crowdtree.plots.save import svg_to_png, write_as
@@ -22,12 +21,17 @@ __all__ = [
     "WIDTH",
     "Chart",
     "Row",
+    "alt",
     "chart_svg",
     "draw_chart",
     "finished",
     "table",
     "title_of",
 ]
+
+with needing("charts", "figures"):
+    import altair as alt
+    import vl_convert
 
 Row: TypeAlias = Mapping[str, Any]
 Chart: TypeAlias = Any  # Altair's builders are effectively typed as Any
@@ -40,8 +44,6 @@ LABEL_COLOURS = COLOURS | {"paper": LIGHT.orange_text, "baseline": LIGHT.muted}
 
 def chart_svg(chart: Chart, *, page: bool = False) -> str:
     """Render a chart as SVG; for a `page`, in the colours of its custom properties."""
-    import vl_convert
-
     spec = _spec(chart)
     if page:  # nearly flush with the text
         spec["config"]["padding"] = {"left": 18, "right": 16, "top": 8, "bottom": 8}

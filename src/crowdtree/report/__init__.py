@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from crowdtree.errors import MissingExtra
 from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.per_class import ClassRow
 from crowdtree.plan import Plan, as_plan
-from crowdtree.plots.html import page, tree_section
+from crowdtree.plots.html import hint, page, tree_section
 from crowdtree.plots.save import write_as
 from crowdtree.plots.trees import tree_views
 from crowdtree.report import summary
@@ -184,7 +185,12 @@ def _node_rows(value: Evaluation) -> Rows:
 
 
 def _charts(value: Evaluation, designs: Rows, staffing: Rows) -> dict[str, str]:
-    from crowdtree.plots import charts
+    try:
+        from crowdtree.plots import charts
+    except MissingExtra as missing:
+        return dict.fromkeys(
+            ("levels", "staffing", "confusion", "designs", "bounds"), hint(missing)
+        )
 
     problem, plan = value.tree.problem, value.plan
     extra = plan.workers - value.tree.n_nodes

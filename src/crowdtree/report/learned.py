@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdtree.audit.words import sum_up
+from crowdtree.errors import MissingExtra
 from crowdtree.files.atomic import write_atomically
 from crowdtree.learning.compare import Against, against_assumed, confused_pairs
-from crowdtree.plots.html import page
+from crowdtree.plots.html import hint, page
 from crowdtree.plots.text import clean
 from crowdtree.problem import DASH
 from crowdtree.report.learned_tables import (
@@ -120,12 +121,14 @@ def _certified(audit: Audit | None) -> str:
     """What the audit says about the labels that it was about."""
     if audit is None:
         return ""
-    from crowdtree.plots.audits import audit_chart
-    from crowdtree.plots.vega import chart_svg
-
     said = f"<h2>Audit of the labels before</h2><p>{_text(sum_up(audit.to_dict()))}</p>"
     if not audit.history:
         return said
+    try:
+        from crowdtree.plots.audits import audit_chart
+        from crowdtree.plots.vega import chart_svg
+    except MissingExtra as missing:
+        return said + hint(missing)
     chart = chart_svg(audit_chart(audit.history, audit.confidence, audit.bound), page=True)
     return f'{said}<div class="scroll" tabindex="0">{chart}</div>'
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.jit import can_compile
 from crowdtree.policy import AdaptivePolicy, Answer, BatchPolicy, Label, PlanPolicy, Policy
 from crowdtree.policy.base import decide, label_errors, normalised, product
 from crowdtree.policy.batch import nearest_codeword
@@ -47,7 +48,7 @@ def run_block(policy: Policy[Any], block: Block) -> BlockRun:
         return _Adaptive(policy, block).run()
     if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
         fast = isinstance(block, CrowdBlock) and block.plain and len(block.truth) >= COMPILE_FROM
-        fast = fast and not policy.least_answers
+        fast = fast and not policy.least_answers and can_compile()
         special = policy.calibration or policy.model.shared_difficulty or policy.problem.loss
         plain = not special
         if fast and plain and not policy.voted.handed_over:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, needing
 from crowdtree.policy import Policy
 from crowdtree.problem import Problem
 from crowdtree.simulation.crowd import Source, describe_problem
@@ -155,12 +155,8 @@ def _results(tasks: Sequence[Task], engine: str, jobs: int) -> Iterator[BlockRun
 
 
 def _on_dask(tasks: Sequence[Task], address: str) -> Iterator[BlockRun]:
-    try:
+    with needing("engine dask", "dask"):
         from distributed import Client
-    except ImportError:
-        raise CrowdtreeError(
-            "engine: dask is not installed; pip install 'crowdtree[dask]'"
-        ) from None
     from joblib import Parallel, delayed, parallel_config
 
     try:

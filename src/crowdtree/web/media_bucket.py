@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-from crowdtree.errors import CrowdtreeError, one_line
+from crowdtree.errors import CrowdtreeError, needing, one_line
 from crowdtree.store.db.campaign_row import Campaign
 from crowdtree.store.derived import file_name
 from crowdtree.store.errors import Unavailable
@@ -202,14 +202,10 @@ class Bucket:
 
 
 def _client(place: str) -> Any:
-    try:
+    with needing(f"--media {place}: boto3", "s3"):
         import boto3
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
-    except ModuleNotFoundError:
-        raise CrowdtreeError(
-            f"--media: {place} requires boto3; install it with pip install 'crowdtree[s3]'"
-        ) from None
     # another service than that of AWS, at one address for all buckets
     other = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     config = Config(

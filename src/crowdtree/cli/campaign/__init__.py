@@ -16,6 +16,7 @@ from crowdtree.cli.campaign.export import (
     workers_verb,
 )
 from crowdtree.cli.campaign.items import items_verb
+from crowdtree.cli.campaign.links import invite_verb, join_link_verb
 from crowdtree.cli.campaign.revise import revise_verb
 from crowdtree.cli.campaign.sign_link import sign_link_verb
 from crowdtree.cli.campaign.status import finish_verb, pause_verb, start_verb, status_verb
@@ -46,6 +47,8 @@ campaign_app = make_group(
     workers_verb,
     payments_verb,
     reports_verb,
+    join_link_verb,
+    invite_verb,
     sign_link_verb,
     audit_verb,
     verify_verb,

@@ -9,20 +9,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, needing
 
 if TYPE_CHECKING:
     from crowdtree.store import Store
 
 __all__ = [
     "HERE",
+    "HERE_URL",
     "MOST_NUMBER",
+    "PORT",
     "Database",
     "MediaPlace",
     "Number",
+    "Url",
+    "base_url",
     "check_exists",
     "import_server",
     "media_place",
@@ -57,6 +62,30 @@ MediaPlace = Annotated[
     ),
 ]
 HERE = "crowdtree.db"
+PORT = 8321
+HERE_URL = f"http://127.0.0.1:{PORT}"
+Url = Annotated[
+    str,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        envvar="CROWDTREE_URL",
+        help="Address of the server, as --url of serve.",
+    ),
+]
+
+
+def base_url(url: str) -> str:
+    """Check the public address, and remove the slash at its end.
+
+    >>> base_url("https://label.example/")
+    'https://label.example'
+    """
+    parts = urlsplit(url)
+    plain = parts.scheme in ("http", "https") and parts.hostname and parts.path in ("", "/")
+    if url and not (plain and not parts.query and "@" not in parts.netloc):
+        raise CrowdtreeError(f"--url: expected https://NAME without a path, got {url}")
+    return url.rstrip("/")
 
 
 def without_password(database: str) -> str:
@@ -117,14 +146,8 @@ def opened(database: str, new: bool = False) -> Iterator[Store]:
 
 def import_server(name: str) -> Any:
     """Import a module of the server, or raise an error that says what to install."""
-    try:
+    with needing("the server", "serve"):
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("crowdtree"):
-            raise
-        raise CrowdtreeError(
-            f"{error.name} is not installed; install the server with pip install 'crowdtree[serve]'"
-        ) from None
 
 
 def media_place(database: str, media: str | None) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from crowdtree.cli import streams
+from crowdtree.cli import inputs, streams
 from crowdtree.cli.options import Reading
 from crowdtree.reading import shown
 
@@ -18,9 +18,19 @@ __all__ = ["command", "console", "emit"]
 
 def console() -> Any:
     """Make the printer: styled on a terminal, plain otherwise, NO_COLOR honoured."""
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions
+    from rich.segment import Segment
 
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty(), emoji=False)
+    class Terminal(Console):
+        """A console on which names cannot move the cursor."""
+
+        def render(
+            self, renderable: Any, options: ConsoleOptions | None = None
+        ) -> Iterable[Segment]:
+            for part in super().render(renderable, options):
+                yield part if part.control else part._replace(text=streams.visible(part.text))
+
+    return Terminal(highlight=False, soft_wrap=not sys.stdout.isatty(), emoji=False)
 
 
 def emit(
@@ -34,6 +44,7 @@ def emit(
 
     A person is also told which files were `written`, and what command to run `then`.
     """
+    inputs.show_notes()  # before the result: whoever pipes it to `head` sees them
     if as_json:
         print(json.dumps(found, ensure_ascii=not streams.is_unicode(sys.stdout)))
         return

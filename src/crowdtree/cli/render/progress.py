@@ -15,6 +15,7 @@ __all__ = [
     "policy_words",
     "progress",
     "search_words",
+    "stage_words",
     "verify_words",
 ]
 
@@ -84,6 +85,15 @@ def item_words(done: int, total: int) -> Words:
 def policy_words(name: str) -> Words:
     """Progress of a comparison of policies."""
     return f"simulating {name}", None
+
+
+def stage_words(doing: str) -> Words:
+    """Progress of something that says what it is doing.
+
+    >>> stage_words("reading answers.csv")
+    ('reading answers.csv', None)
+    """
+    return doing, None
 
 
 def counting(what: str) -> Callable[[int, int], Words]:

@@ -10,6 +10,9 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
+from crowdtree.errors import needing
+from crowdtree.jit import can_compile
+
 from .groups import Floats, class_free, label_weights
 from .solution import Limits, Solution
 from .tabulated import Splits, additive_costs, list_splits, path_costs, solve_tabulated
@@ -31,7 +34,8 @@ def solve_additive(
     """
     splits = _splits(outcome, False, limits)
     if splits is None:
-        from . import search
+        with needing("the search for so large a problem", "fast"):
+            from . import search
 
         return search.solve_additive(outcome, cost, weight, **limits)
     variants = cost if cost.ndim == 3 else cost[np.newaxis]
@@ -50,7 +54,8 @@ def solve_exact(
     alike = class_free(outcome, error)
     splits = _splits(outcome, not alike, limits)
     if splits is None:
-        from . import exact_objective
+        with needing("the search for so large a problem", "fast"):
+            from . import exact_objective
 
         return exact_objective.solve_exact(outcome, error, weight, **limits)
     labelled, always_wrong = label_weights(outcome, weight)
@@ -66,6 +71,7 @@ def solve_exact(
 def _splits(outcome: npt.NDArray[np.int8], paths: bool, limits: Limits) -> Splits | None:
     """Splits of a problem that is small enough to be tabulated.
 
-    A limit on the sets searched asks for the search.
+    A limit on the sets searched asks for the search, where it is installed.
     """
-    return list_splits(outcome, paths=paths) if limits.get("node_limit") is None else None
+    searched = limits.get("node_limit") is not None and can_compile()
+    return None if searched else list_splits(outcome, paths=paths)

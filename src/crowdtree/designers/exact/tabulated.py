@@ -13,11 +13,15 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from crowdtree.jit import can_compile
+
 from .groups import Floats
 from .solution import Solution
 
-MOST_CELLS = 500_000
+MAX_CELLS = 500_000
 """States times questions up to which a problem is tabulated: tenths of a second, megabytes."""
+MAX_CELLS_PLAIN = 4_000_000
+"""The same where the search for larger problems is not installed: seconds."""
 TIE = 1e-12
 """Relative difference of costs that counts as a tie; the first question in the file wins."""
 Ints = npt.NDArray[np.int64]
@@ -58,7 +62,8 @@ def list_splits(outcome: npt.NDArray[np.int8], *, paths: bool) -> Splits | None:
     paths : bool
         Whether sets that are reached by different questions are different states.
     """
-    return _list_splits(outcome.tobytes(), outcome.shape, paths, MOST_CELLS)
+    most = MAX_CELLS if can_compile() else MAX_CELLS_PLAIN
+    return _list_splits(outcome.tobytes(), outcome.shape, paths, most)
 
 
 @lru_cache(maxsize=4)

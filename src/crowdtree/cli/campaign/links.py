@@ -1,0 +1,90 @@
+"""The verbs `campaign join-link` and `campaign invite`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree.cli import render
+from crowdtree.cli.campaign.database import (
+    HERE,
+    HERE_URL,
+    Database,
+    Number,
+    Url,
+    base_url,
+    import_server,
+    opened,
+)
+from crowdtree.cli.options import AsJson
+
+__all__ = ["invite_verb", "join_link_verb"]
+
+
+def join_link_verb(
+    number: Number,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Let earlier join links of the campaign work on.")
+    ] = False,
+    url: Url = HERE_URL,
+    database: Database = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Print an open join link: anyone who opens it becomes a worker of the campaign.
+
+    Example:
+
+      crowdtree campaign join-link 1 --url https://label.example
+    """
+    base = base_url(url)
+    rows = import_server("crowdtree.store.db.campaign_row")
+    people = import_server("crowdtree.store.owner.people")
+    with opened(database) as store:
+
+        def make(connection: Any) -> str:
+            rows.get_campaign(connection, number)
+            return str(people.join_link(connection, number, store.clock(), keep))
+
+        link = f"{base}/join/{store.write(make)}"
+    _show(as_json, {"link": link}, [link])
+
+
+def invite_verb(
+    number: Number,
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Names of people, one link each.")
+    ],
+    url: Url = HERE_URL,
+    database: Database = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """Invite people: add each as a trusted worker and print a personal link, shown only here.
+
+    Example:
+
+      crowdtree campaign invite 1 Ann Bob --url https://label.example
+    """
+    base = base_url(url)
+    rows = import_server("crowdtree.store.db.campaign_row")
+    people = import_server("crowdtree.store.owner.people")
+    with opened(database) as store:
+
+        def make(connection: Any) -> dict[str, str]:
+            campaign = rows.get_campaign(connection, number)
+            policy, dedicated = campaign.make_policy(), campaign.settings.dedicated
+            return {
+                name: people.invite(connection, number, name, policy, dedicated, store.clock())[1]
+                for name in names
+            }
+
+        links = {name: f"{base}/w/{token}" for name, token in store.write(make).items()}
+    _show(as_json, {"links": links}, [f"{name}: {link}" for name, link in links.items()])
+
+
+def _show(as_json: bool, found: dict[str, Any], lines: list[str]) -> None:
+    def show(console: Any) -> None:
+        for line in lines:
+            console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+    render.emit(as_json, found, show)
