@@ -130,9 +130,12 @@ def database_down(lab: Lab) -> Finding:
     return outage(found, "database cannot be reached")
 
 
-@threat("the parent of --workers 2 is killed")
+@threat("the parent of --processes 2 is killed")
 def orphans(lab: Lab) -> Finding:
-    with postgres() as server, lab.start("--database", server.get_uri(), "--workers", "2") as site:
+    with (
+        postgres() as server,
+        lab.start("--database", server.get_uri(), "--processes", "2") as site,
+    ):
         started = children(site.process.pid)
         os.kill(site.process.pid, signal.SIGKILL)
         until(lambda: not any(map(alive, started)), 20)

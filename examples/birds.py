@@ -1,4 +1,4 @@
-"""A table of your own: the tree, what error costs, and how few answers an adaptive crowd needs.
+"""A table of your own: what errors cost, with an adaptive policy and with a fixed tree.
 
 python examples/birds.py
 """
@@ -13,22 +13,16 @@ problem = ct.Problem(
     worker_error=[0.05, 0.15, 0.10],
 )
 
-tree = ct.design(problem, "optimal")
-print(tree.to_text())
-print(f"one worker per question: {ct.evaluate(tree).misclassification:.1%} wrong (exact)\n")
-
-front = ct.frontier(problem)
 for error in (0.1, 0.03, 0.01):
-    value = ct.evaluate(front.plan_for(error=error))
-    print(
-        f"at most {error:.0%} wrong costs {value.expected_answers:.1f} answers per item "
-        f"({value.misclassification:.2%}, exact, and no plan of majority votes is cheaper)"
-    )
+    choices = ct.plan(problem, error=error)
+    print(f"at most {error:.0%} wrong: {choices.reason}")
+    for choice in choices.choices:
+        found = choice.performance
+        kind = "exact" if found.exact else "simulated"
+        print(f"  {choice.name}: {found.answers:.1f} answers, {found.error:.2%} wrong ({kind})")
+    print(f"  the tree: {choices.tree.proof}")
 
-policy = ct.AdaptivePolicy(problem, target_error=0.01)
-run = ct.simulate(problem, policy, items=20_000, rng=0)
-print(
-    f"\nadaptive, at most 1% wrong: {run.answers_per_item:.1f} answers per item, "
-    f"{run.misclassification:.2%} wrong (estimate, 95 % interval "
-    f"{run.misclassification.low:.2%} to {run.misclassification.high:.2%})"
-)
+print()
+print(choices.fixed_plan.tree.to_text())
+run = ct.simulate(problem, choices.policy, items=20_000, rng=1)
+print(f"\nother people, simulated: {run}")

@@ -13,7 +13,7 @@ from campaignlab import Campaign, replay
 from crowdtree.campaign import Event, Rules, advance, open_questions, path, start_item
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy
 from crowdtree.problem import Problem
 

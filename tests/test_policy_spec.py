@@ -6,7 +6,7 @@ import pytest
 
 import crowdtree as ct
 from crowdtree.errors import CrowdtreeError
-from crowdtree.plan import as_plan
+from crowdtree.fixed_plan import as_plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy
 from crowdtree.policy.spec import PolicySpec, make_policy, spec_of
 

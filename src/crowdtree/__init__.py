@@ -1,4 +1,4 @@
-"""crowdtree: labels from an unreliable crowd for few answers, with their estimated error.
+"""crowdtree: labels from an unreliable crowd from few answers, with their estimated error.
 
 >>> import crowdtree as ct
 >>> tree = ct.design(ct.example("table1"))
@@ -16,9 +16,9 @@ from crowdtree.designers import verify as check_certificate
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.evaluation import Bounds, Evaluation, evaluate
 from crowdtree.files import example, load_plan, load_problem, save_plan, save_problem
+from crowdtree.fixed_plan import Plan
 from crowdtree.frontiers import Frontier, Point, frontier
 from crowdtree.learning import learn
-from crowdtree.plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, policy_from_dict
 from crowdtree.problem import Problem
 from crowdtree.simulation import Crowd, simulate, sweep
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from crowdtree.learning.pilot import plan_pilot
     from crowdtree.loss import Loss
     from crowdtree.output import load
+    from crowdtree.planning import PlanChoices, plan
     from crowdtree.plots import draw_frontier, draw_tree
     from crowdtree.policy import SubtypePolicy
     from crowdtree.policy.monitor import Monitor, Revision
@@ -61,6 +62,7 @@ _LAZY = {
     "Learned": "crowdtree.learning.model",
     "Loss": "crowdtree.loss",
     "Monitor": "crowdtree.policy.monitor",
+    "PlanChoices": "crowdtree.planning",
     "Recorded": "crowdtree.simulation",
     "Revision": "crowdtree.policy.monitor",
     "Run": "crowdtree.simulation.run",
@@ -76,6 +78,7 @@ _LAZY = {
     "load": "crowdtree.output",
     "load_audit": "crowdtree.files.audits",
     "load_labels": "crowdtree.files.audits",
+    "plan": "crowdtree.planning",
     "plan_audit": "crowdtree.audit",
     "plan_pilot": "crowdtree.learning.pilot",
     "reproduce": "crowdtree.reproduction",
@@ -121,6 +124,7 @@ __all__ = [
     "Monitor",
     "Node",
     "Plan",
+    "PlanChoices",
     "PlanPolicy",
     "Point",
     "Problem",
@@ -146,6 +150,7 @@ __all__ = [
     "load_labels",
     "load_plan",
     "load_problem",
+    "plan",
     "plan_audit",
     "plan_pilot",
     "policy_from_dict",

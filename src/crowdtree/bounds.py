@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.likelihood import binary_entropy, yes_probability
 from crowdtree.problem import Problem
 
@@ -138,14 +138,20 @@ def checked_price(price: ArrayLike | Mapping[str, float] | None, problem: Proble
     """Price of one answer to each question: one number, one per question, or by name; default 1.
 
     >>> problem = Problem(["a", "b"], None, ["q", "r"], [[0, 1], [1, 0]], 0.1)
-    >>> checked_price({"r": 2.5}, problem).tolist()
+    >>> checked_price({"q": 1.0, "r": 2.5}, problem).tolist()
     [1.0, 2.5]
     """
     if price is None:
         return np.ones(problem.n_questions)
     if isinstance(price, Mapping):
         named = {problem.question_index(name): amount for name, amount in price.items()}
-        price = [named.get(q, 1.0) for q in range(problem.n_questions)]
+        absent = [problem.questions[q] for q in range(problem.n_questions) if q not in named]
+        if absent:
+            raise CrowdtreeError(
+                f"price: {listing(map(repr, absent), 3)} missing; give every question a price, or "
+                "one number for all"
+            )
+        price = [named[q] for q in range(problem.n_questions)]
     try:
         cost = np.asarray(price, dtype=np.float64)
         cost = np.array(np.broadcast_to(cost, (problem.n_questions,)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,9 +13,9 @@ from numpy.typing import NDArray
 
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.evaluation import evaluate
-from crowdtree.frontiers import frontier
+from crowdtree.frontiers import Goal
 from crowdtree.loss import Loss
+from crowdtree.planning.adaptive_curve import MENU_ITEMS, AdaptiveCurve
 from crowdtree.problem import DASH, Problem, check_problem
 from crowdtree.text import amount, number, percent, plural
 from crowdtree.voting import margin_error, margin_votes
@@ -29,10 +28,9 @@ MOST_PAIRS = 10
 MOST_MARGIN = 25
 MOST_PAIR_WORK = 2e9
 """Cells of all pairs of classes that are compared; a few seconds."""
-MOST_POINTS = 40
-"""Points of the frontier that costs are taken from."""
-MOST_REFINED = 200
-"""Nodes of the largest tree whose votes are refined between the points of the frontier."""
+MAX_SIMULATED_CELLS = 4e8
+"""Items times classes times questions of a simulation."""
+MIN_ITEMS = 200
 TARGETS = (0.05, 0.01, 0.001)
 
 
@@ -53,7 +51,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Cost:
-    """Expected answers per item of a plan that keeps a target, with its error; else the reason."""
+    """Expected answers per item for a target error, and the error; else the reason. Simulated."""
 
     target: float
     answers: float | None = None
@@ -188,14 +186,14 @@ class Checkup:
             return
         yield ""
         yield (
-            "Cost of a plan (a tree whose votes stop at a lead; a quick heuristic, so an optimal "
-            "plan may cost less)"
+            "What errors cost, with an adaptive policy (a quick simulation; crowdtree plan gives "
+            "more)"
         )
         rows = [
             (
                 f"error {percent(cost.target)}",
                 cost.reason or f"{amount(cost.answers or 0, 'answer')} per item",
-                "" if cost.error is None else f"(exactly {percent(cost.error)} wrong)",
+                "" if cost.error is None else f"({percent(cost.error)} wrong)",
             )
             for cost in self.costs
         ]
@@ -241,14 +239,14 @@ def check(problem: Problem, *, time_limit: float = 20.0) -> Checkup:
     problem
         The problem.
     time_limit
-        Seconds after which costs are no longer improved.
+        Seconds after which no more costs are simulated.
 
     Examples
     --------
     >>> import crowdtree as ct
     >>> found = check(ct.example("table1"))
     >>> found.groups, found.pairs[0].classes, round(found.costs[1].answers, 1)
-    ((), ('c2', 'c5'), 3.8)
+    ((), ('c2', 'c5'), 3.5)
     """
     check_problem(problem, "check")
     start = time.monotonic()
@@ -367,25 +365,20 @@ def _answers(error: float, dependence: float) -> float | None:
 def _costs(
     problem: Problem, groups: tuple[tuple[int, ...], ...], deadline: float
 ) -> Iterator[Cost]:
-    """What plans for the targets cost; quick, so with greedy trees."""
-    front = frontier(
-        problem,
-        "margin",
-        method="greedy",
-        max_votes=MOST_MARGIN,
-        max_points=MOST_POINTS,
-        time_limit=max(deadline - time.monotonic(), 0.0),
-        allow_groups=True,
-    )
-    least = front[-1].misclassification
+    """What the targets cost with an adaptive policy, from few simulated items."""
+    cells = problem.n_classes * problem.n_questions
+    items = int(np.clip(MAX_SIMULATED_CELLS / cells, MIN_ITEMS, MENU_ITEMS))
+    curve = AdaptiveCurve(problem, Goal(error=TARGETS[0]), items=items)
     for target in TARGETS:
-        if least > target:
-            why = "inseparable classes" if groups else "questions that people answer badly"
-            yield Cost(target, reason=f"out of reach: {percent(least)} remain because of {why}")
+        if time.monotonic() >= deadline:
+            yield Cost(target, reason="not computed: the time limit is over")
             continue
-        # errors fall along the frontier; an evaluation of a large plan takes a while
-        first = bisect_left(front, -target, key=lambda point: -point.misclassification)
-        value = front[first].value
-        if len(value.plan.tree.nodes) <= MOST_REFINED and time.monotonic() < deadline:
-            value = evaluate(front.plan_for(error=target))
-        yield Cost(target, value.expected_answers, value.misclassification)
+        curve.goal = Goal(error=target)
+        choice, _ = curve.best()
+        if choice is None:
+            why = "inseparable classes" if groups else "questions that people answer badly"
+            least = percent(float(curve.least_error))
+            yield Cost(target, reason=f"out of reach: {least} remain because of {why}")
+            continue
+        found = choice.performance
+        yield Cost(target, float(found.answers), float(found.error))

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from crowdtree import per_class, scores
 from crowdtree.errors import CrowdtreeError
+from crowdtree.fixed_plan import Plan, as_plan, nested_plan
 from crowdtree.per_class import ClassRow, Confusion
-from crowdtree.plan import Plan, as_plan, nested_plan
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.scores import Interval

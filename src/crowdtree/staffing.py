@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from crowdtree import scores, voting
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.evaluation import evaluate
-from crowdtree.plan import Plan, Pool, as_plan
+from crowdtree.fixed_plan import Plan, Pool, as_plan
 from crowdtree.problem import DASH
 from crowdtree.rng import generator
 from crowdtree.tree import Tree

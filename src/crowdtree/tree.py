@@ -260,7 +260,7 @@ class Tree(Framed, Saved, Drawn):
 
         The likeliest (the first of equals); where mistakes have different costs, the one of the
         smallest expected loss. A plan also weighs items that arrive by mistake
-        (:attr:`crowdtree.plan.Plan.leaf_label`).
+        (:attr:`crowdtree.fixed_plan.Plan.leaf_label`).
         """
         label = np.full(self.n_leaves, -1, dtype=np.int32)
         loss = self.problem.loss

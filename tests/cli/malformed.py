@@ -378,8 +378,8 @@ reproduce -o note.txt
 demo -o note.txt
 serve --url nonsense
 serve --url ftp://host
-serve --workers 0
-serve --workers 2
+serve --processes 0
+serve --processes 2
 serve --joins-per-minute 0
 serve --database nowhere/new.db
 serve --database note.txt

@@ -89,18 +89,20 @@ def test_the_suggested_next_command_works(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "my [old] birds.csv"
     path.write_text("question,a,b,c\nprior,1,1,2\n[dim]q[/],0,-,1\n[r],0,1,-\n")
-    said = ["design", path.name, "--normalise", "--worker-error", "0.1", "--dash", "either"]
-    for _ in range(3):
-        assert run(*said, "--allow-groups") == 0
-        shown = capsys.readouterr().out
-        if said[0] == "report":
-            break
-        assert "[dim]q[/]" in shown
-        said = shlex.split(shown.splitlines()[-1].removeprefix("Next: crowdtree "))
-        assert said[1] == path.name
-        assert {"--normalise", "--worker-error", "either", "--allow-groups"} <= set(said)
-        said.remove("--allow-groups")
-    assert said[0] == "report"
+    said = ["check", path.name, "--normalise", "--worker-error", "0.1", "--dash", "either"]
+    for verb in ("plan", "plan", "simulate"):
+        assert run(*said) == 0
+        said = shlex.split(
+            capsys.readouterr().out.splitlines()[-1].removeprefix("Next: crowdtree ")
+        )
+        assert said[0] == verb
+        if verb == "plan":
+            assert said[1] == path.name
+            assert {"--normalise", "--worker-error", "either"} <= set(said)
+    assert run(*said) == 0
+    shown = capsys.readouterr().out
+    assert "[dim]q[/]" in shown
+    assert shown.endswith("Next: crowdtree campaign create plan.json\n")
 
 
 def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path, capsys):

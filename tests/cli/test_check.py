@@ -29,7 +29,7 @@ def test_check_prints_what_the_library_finds(tmp_path, capsys):
     shown = capsys.readouterr()
     assert "Note: one class per row" in shown.out
     assert "Useless questions: swims (people err" in shown.out
-    assert "crowdtree design" in shown.out
+    assert "Next: crowdtree plan" in shown.out
     assert shown.err == ""
 
 

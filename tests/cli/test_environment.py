@@ -22,7 +22,7 @@ GIVEN = {
     "CROWDTREE_URL": "https://label.example/",
     "CROWDTREE_HTTPS": "1",
     "CROWDTREE_TRUSTED_HOST": "a.example b.example",
-    "CROWDTREE_WORKERS": "3",
+    "CROWDTREE_PROCESSES": "3",
     "CROWDTREE_MEDIA": "pictures",
     "CROWDTREE_PRIVATE_WEBHOOKS": "true",
     "CROWDTREE_JOINS_PER_MINUTE": "7",

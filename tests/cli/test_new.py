@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import openpyxl
 import pytest
 
@@ -14,16 +12,18 @@ ENDINGS = ["csv", "xlsx", "yaml", "yml"]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_design_reads_the_template(ending, tmp_path, capsys, monkeypatch):
+def test_check_and_plan_read_the_template(ending, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("new", f"birds.{ending}") == 0
     out = capsys.readouterr().out.splitlines()
     assert out[-2:] == [
         f"Wrote birds.{ending}.",
-        f"Next: crowdtree design birds.{ending} --draw birds.svg",
+        f"Next: crowdtree check birds.{ending}",
     ]
-    assert run(*out[-1].split()[2:]) == 0
-    assert (tmp_path / "birds.svg").exists()
+    for _ in range(2):  # check, then plan
+        assert run(*out[-1].split()[2:]) == 0
+        out = capsys.readouterr().out.splitlines()
+    assert out[-1] == f"Next: crowdtree plan birds.{ending} --error 0.01 -o plan.json"
     capsys.readouterr()
     assert result(capsys, "new", f"more.{ending}") == {"written": f"more.{ending}"}
 
@@ -68,20 +68,6 @@ def test_a_question_may_begin_with_the_sign_of_comments(tmp_path):
     path = tmp_path / "legs.csv"
     path.write_text("# notes\nquestion,error,dog,bird\n#legs > 2,0.1,1,0\n")
     assert ct.load_problem(path).questions == ("#legs > 2",)
-
-
-def test_the_recorded_session_is_what_happens(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    text = (Path(__file__).parents[2] / "docs" / "start.md").read_text(encoding="utf-8")
-    table = text.split("```text\n")[1].split("```")[0]
-    sessions = [part.split("```")[0] for part in text.split("```console\n$ ")[1:]]
-    assert len(sessions) == 3  # commands, and the first is the installation
-    for session in sessions[1:]:
-        command, _, printed = session.partition("\n")
-        assert run(*command.split()[1:]) == 0
-        assert capsys.readouterr().out == printed
-        Path("waste.csv").write_text(table)
-    assert Path("waste.svg").exists()
 
 
 def test_refusals(tmp_path, capsys):

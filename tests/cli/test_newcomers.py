@@ -47,7 +47,7 @@ def test_a_report_has_a_price(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     (tmp_path / "birds.csv").write_text(TABLE)
     page = tmp_path / "page.html"
     assert run("report", tmp_path / "birds.csv", "-o", page, "--price", 0.3) == 0
-    assert "per item at 0.3 per answer" in capsys.readouterr().out
+    assert "per item for 1.71" in capsys.readouterr().out
     assert "At a price of 0.3 per answer" in page.read_text()
 
 

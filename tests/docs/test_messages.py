@@ -27,7 +27,7 @@ CASES: dict[str, tuple[str, ...]] = {
         "campaign create birds.csv --set prize=3 --database c.db",
         "restore made.backup --database c.db",
         "prolific submissions 1 --database c.db",
-        "serve --workers 4 --database c.db",
+        "serve --processes 4 --database c.db",
     ),
     "name,robin,eagle\nhunts,0,1\n": ("design birds.csv",),
     "question,robin,eagle\nhunts,0,1\n": ("design birds.csv",),

@@ -13,7 +13,7 @@ def test_the_recorded_session(tmp_path, monkeypatch, capsys):
     install, *session = re.findall(r"```console\n\$ (.*?)```", page, re.DOTALL)
     (own,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     assert "pip install" in install  # tests/test_package.py installs the wheel
-    assert len(session) == 2, "three commands are promised"
+    assert len(session) == 3, "four commands are promised"
     monkeypatch.chdir(tmp_path)
     for recorded in session:
         command, _, printed = recorded.partition("\n")

@@ -19,7 +19,7 @@ from crowdtree.files import (
     save_plan,
     tree_to_json,
 )
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.tree import Certificate
 from files.helpers import expected, put
 from strategies import problems

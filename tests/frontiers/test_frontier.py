@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import crowdtree as ct
 from contracts.oracle import all_trees
+from crowdtree.fixed_plan import Plan
 from crowdtree.frontiers.compare import compare
 from crowdtree.frontiers.exact_votes import ExactVotes, Verdicts
 from crowdtree.frontiers.vote_options import Options, question_prices
-from crowdtree.plan import Plan
 from crowdtree.tree import Tree
 
 
@@ -261,15 +261,15 @@ def test_a_node_limit_gives_a_valid_bound():
 @pytest.mark.parametrize(
     ("ask", "says"),
     [
-        (lambda f: f.plan_for(), "either error or answers"),
-        (lambda f: f.plan_for(error=0.01, answers=3), "either error or answers"),
+        (lambda f: f.plan_for(), "exactly one of"),
+        (lambda f: f.plan_for(error=0.01, answers=3), "exactly one of"),
         (lambda f: f.plan_for(error=1e-9), "out of reach"),
         (lambda f: f.plan_for(error=0.1, undecided=1), "from 0 to below 1"),
         (lambda f: f.plan_for(answers=9, undecided=0.1), "give an error"),
         (lambda f: f.plan_for(error=0), "out of reach"),
         (lambda f: f.plan_for(error=float("nan")), "from 0 to below 1"),
         (lambda f: f.plan_for(answers=0.5), "the cheapest plan found takes"),
-        (lambda f: f.plan_for(answers=-3), "the cheapest plan found takes"),
+        (lambda f: f.plan_for(answers=-3), "above 0"),
         (lambda f: ct.frontier(f.options.problem, price=-1), "must be positive"),
         (lambda f: ct.frontier(f.options.problem, price=1e308), "expected a number from"),
         (lambda f: ct.frontier(f.options.problem, price={"nope": 1}), "not in the problem"),
@@ -325,8 +325,11 @@ def test_the_paper_does_not_continue_below_a_frontier_that_ran_out_of_votes():
 
 def test_prices_by_name():
     problem = ct.example("table1")
-    assert question_prices(problem, {"T2": 3.0}).tolist() == [1, 3, 1, 1, 1]
-    front = ct.frontier(problem, price={"T1": 100.0}, max_votes=3)
+    prices = dict.fromkeys(problem.questions, 1.0)
+    assert question_prices(problem, {**prices, "T2": 3.0}).tolist() == [1, 3, 1, 1, 1]
+    with pytest.raises(ct.CrowdtreeError, match="missing; give"):
+        ct.frontier(problem, price={"T2": 3.0})
+    front = ct.frontier(problem, price={**prices, "T1": 100.0}, max_votes=3)
     assert "T1" not in {node.question for node in front[0].plan.tree.nodes}
 
 

@@ -7,11 +7,11 @@ import pytest
 
 import crowdtree as ct
 from crowdtree import CrowdtreeError, CrowdtreeWarning
+from crowdtree.fixed_plan import as_plan
 from crowdtree.learning import learn
 from crowdtree.learning.identification import repeat_dependence
 from crowdtree.learning.optimism import optimism, plan_error
 from crowdtree.learning.refits import refits_of, sheet_of
-from crowdtree.plan import as_plan
 from crowdtree.simulation import simulate
 
 QUESTIONS = np.array([f"q{i}" for i in range(8)])

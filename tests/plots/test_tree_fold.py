@@ -33,10 +33,11 @@ def test_below_one_percent_folds_and_counts_its_classes() -> None:
         if entry.kind == "question" and entry.index:
             assert tree.share[entry.index] >= 0.01
     svg = tree_svg(tree)
+    visits = ct.evaluate(tree).visits
     for node in whole.folds:
         assert tree.share[node] < 0.01
         assert counts[node] == len(tree.nodes[node].classes)
-        pill = f"{counts[node]} classes · {percent(float(tree.share[node]))}"
+        pill = f"{counts[node]} classes · {percent(float(visits[node]))}"
         assert f">{node + 1}. {pill}</text>" in svg
         for name in tree.nodes[node].classes:
             assert name in svg  # in the pill's title

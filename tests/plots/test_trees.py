@@ -52,8 +52,9 @@ def test_every_label_and_number_is_there(n: int) -> None:
     plan = ct.staff(tree, workers=2 * n)
     svg = tree_svg(plan)
     titles = [element.text or "" for element in ET.fromstring(svg).iter(SVG + "title")]
+    visits = ct.evaluate(plan).visits
     for row in ct.evaluate(plan).classes:
-        share, recall, precision = map(percent, (row.share, row.recall, row.precision))
+        share, recall, precision = map(percent, (row.labelled, row.recall, row.precision))
         small = f"{share} of items, recall {recall}, precision {precision}"
         assert f"{row.name}: {small}" in titles
     words = {box.name for box in text_boxes(svg)}
@@ -61,7 +62,8 @@ def test_every_label_and_number_is_there(n: int) -> None:
         assert any(title.startswith(f"{node.question}: {node.text}") for title in titles)
         error = percent(float(plan.node_error[node.index] / node.share))
         votes = int(plan.votes[node.index])
-        small = f"{error} error · {votes} vote{'s' * (votes > 1)} · {percent(node.share)}"
+        share = percent(float(visits[node.index]))
+        small = f"{error} error · {votes} vote{'s' * (votes > 1)} · {share}"
         assert small in words
         assert any(word.startswith(f"{node.index + 1}. ") for word in words)
     assert "bits left" not in svg

@@ -12,7 +12,7 @@ from crowdtree import voting
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.policy import (
     AdaptivePolicy,
     Answer,

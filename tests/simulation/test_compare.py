@@ -275,7 +275,7 @@ def test_simulate_compares_in_a_table_and_draws(tmp_path, capsys):
     words = ["simulate", "example:table1", "--compare", "--items", 400, "--target-error", 0.03]
     assert run(*words, "--draw", picture) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "is cheapest" in lines[0]
+    assert "needs fewest answers" in lines[0]
     table = [line for line in lines if line.startswith("paper, curtailed")]
     assert len(table) == 1
     assert "exact" in table[0]

@@ -17,7 +17,7 @@ from crowdtree import simulation
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, expected_answers
 from crowdtree.problem import Problem
 from crowdtree.simulation import Crowd, Recorded, execution, simulate, sweep, tune_target

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.errors import CrowdtreeError
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
 from crowdtree.rng import generator
 from crowdtree.simulation import Crowd, simulate

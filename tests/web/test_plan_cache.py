@@ -28,26 +28,26 @@ def test_plans_are_worked_out_once(monkeypatch):
     async def go():
         plans = PlanCache()
         monkeypatch.setattr(plans.process, "run", run)
-        offer = await plans.read(b"", "example:table1", {}, module.silent)
-        assert plans.known(files.problem_to_dict(problem)) is offer
-        assert await plans.offer(files.problem_to_dict(problem)) is offer
-        same = offer.get("adaptive-0.05").policy
-        assert (await plans.promise(same)).error == offer.get("adaptive-0.05").error
-        assert asked == ["read_offer"]
-        assert await plans.promise_soon(policy) is None  # on its way
-        assert await plans.promise_soon(policy) is None
+        menu = await plans.read(b"", "example:table1", {}, module.silent)
+        assert plans.known(files.problem_to_dict(problem)) is menu
+        assert await plans.menu(files.problem_to_dict(problem)) is menu
+        same = menu.get("adaptive-0.05").policy
+        assert (await plans.performance(same)).error == menu.get("adaptive-0.05").performance.error
+        assert asked == ["read_menu"]
+        assert await plans.performance_soon(policy) is None  # on its way
+        assert await plans.performance_soon(policy) is None
         while plans.pending:
             await asyncio.sleep(0.01)
-        found = await plans.promise_soon(policy)
+        found = await plans.performance_soon(policy)
         again = AdaptivePolicy(problem, 0.05, 50, strict=False)
-        assert await plans.promise_soon(again) is found
-        assert await plans.promise_soon(policy, 3) is None
+        assert await plans.performance_soon(again) is found
+        assert await plans.performance_soon(policy, 3) is None
         while plans.pending:
             await asyncio.sleep(0.01)
-        more = await plans.promise_soon(policy, 3)
+        more = await plans.performance_soon(policy, 3)
         extra = await plans.people_costs(policy, [1, 3])
         assert more.answers == found.answers + extra[3] >= found.answers + extra[1] == found.answers
         plans.close()
 
     aside.run(go())
-    assert asked == ["read_offer", "make_promise", "people_costs"]
+    assert asked == ["read_menu", "performance_job", "people_costs"]

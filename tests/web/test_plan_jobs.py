@@ -15,15 +15,15 @@ from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, Policy, Su
 from crowdtree.store import Settings
 from crowdtree.store.owner import campaigns
 from crowdtree.web import worker_process as module
-from crowdtree.web.plan_jobs import Wish, policy_of, read_offer, wish_of
+from crowdtree.web.plan_jobs import Wish, policy_of, read_menu, wish_of
 from weblab import Lab
 
 
 def test_errors_in_an_uploaded_table_are_reported():
     with pytest.raises(CrowdtreeError, match=r"upload one of \.csv"):
-        read_offer(module.silent, b"x", "table.exe", {})
+        read_menu(module.silent, b"x", "table.exe", {})
     with pytest.raises(CrowdtreeError, match="no question splits"):
-        read_offer(module.silent, b"question,error,a,b\nq,0.1,1,1\n", "t.csv", {})
+        read_menu(module.silent, b"question,error,a,b\nq,0.1,1,1\n", "t.csv", {})
 
 
 CALIBRATED = Calibration(0.5, 0.1, 30, 0.02, (0.2, 0.01))

@@ -113,7 +113,7 @@ def test_a_port_in_use_gets_one_line(refused) -> None:
         (("--port", "99999"), "between 0 and 65535"),
         (("--database", "nowhere/x.db"), "does not exist"),
         (("--database", "postgresql://ann@127.0.0.1:1/x"), "check --database"),
-        (("--workers", "2"), "SQLite has one writer"),
+        (("--processes", "2"), "SQLite has one writer"),
         (("--url", "label.example"), "expected https://NAME"),
     ],
 )

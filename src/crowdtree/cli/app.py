@@ -31,8 +31,8 @@ USAGE_FAULT: type[Exception] = typer.BadParameter.__mro__[1]
 INTERRUPTED = 130
 
 VERBS = (
-    "new", "design", "staff", "frontier", "simulate", "explain", "learn", "pilot", "evaluate",
-    "check", "report", "reproduce", "demo", "serve", "backup", "restore",
+    "new", "check", "plan", "simulate", "report", "explain", "learn", "pilot",
+    "design", "staff", "frontier", "evaluate", "reproduce", "demo", "serve", "backup", "restore",
 )  # fmt: skip
 GROUPS = ("campaign", "audit", "owner", "prolific")
 MODULES = {"restore": "backup"}
@@ -47,10 +47,10 @@ def make_app(names: Collection[str]) -> typer.Typer:
         return getattr(module, f"{name}_{kind}")
 
     made = make_group(
-        "Labels from an unreliable crowd for few answers, with their estimated error.",
+        "Labels from an unreliable crowd from few answers, with their estimated error.",
         *(found(name, "verb") for name in VERBS if name in names),
         name="crowdtree",
-        epilog="Start with: crowdtree design example:animals. "
+        epilog="Start with: crowdtree plan example:animals --error 0.01. "
         "Details of a verb: crowdtree help VERB. Where a file is read, - is standard input.",
         add_completion=True,
         pretty_exceptions_enable=False,

@@ -42,5 +42,6 @@ def check_verb(
             console.print(line, soft_wrap=True, markup=False)
 
     again = ReadingGroups(**asdict(reading), allow_groups=bool(found.groups))
-    then = render.command("design", file, reading=again)
+    goal = ["--error", 0.01] if problem.loss is None else ["--max-loss", "0.1"]
+    then = render.command("plan", file, *goal, reading=again)
     render.emit(as_json, found.to_dict() | {"warnings": said}, show, then=then)

@@ -23,7 +23,7 @@ from crowdtree.staffing import staff
 from crowdtree.text import amount, percent
 
 if TYPE_CHECKING:
-    from crowdtree.plan import Plan
+    from crowdtree.fixed_plan import Plan
     from crowdtree.report import LiveCampaign
 
 __all__ = ["demo_verb"]

@@ -75,7 +75,7 @@ def design_verb(
     seed: Seed = 0,
     limits: Limits,
 ) -> None:
-    """Design the decision tree of questions that misclassifies least.
+    """Design a decision tree of questions, for those who study trees.
 
     Examples:
 

@@ -20,11 +20,13 @@ from crowdtree.cli.options import (
     check_plan,
     with_options,
 )
+from crowdtree.cli.plan import GoalOptions
+from crowdtree.cli.render.plan import adaptive_line
 from crowdtree.cli.render.progress import frontier_words, progress
 from crowdtree.cli.render.tables import show_frontier
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
-from crowdtree.frontiers import Point, check_wish, frontier
+from crowdtree.frontiers import frontier
 from crowdtree.frontiers.compare import compare, vote_limit
 from crowdtree.plots import draw_frontier
 from crowdtree.problem import Problem
@@ -34,20 +36,9 @@ __all__ = ["frontier_verb"]
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Which plan of the frontier to choose, and what to write."""
+class Choice(GoalOptions):
+    """Which plan to choose, and what to write."""
 
-    error: Annotated[
-        float | None,
-        typer.Option("--error", help="Choose the cheapest plan of at most this error."),
-    ] = None
-    answers: Annotated[
-        float | None, typer.Option("--answers", help="Choose the best plan of at most this cost.")
-    ] = None
-    loss_limit: Annotated[
-        float | None,
-        typer.Option("--max-loss", help="Choose the cheapest plan of at most this expected loss."),
-    ] = None
     undecided: Annotated[
         float,
         typer.Option(
@@ -65,20 +56,15 @@ class Choice:
         ),
     ] = None
 
-    @property
-    def given(self) -> bool:
-        """Whether a plan is to be chosen."""
-        return [self.error, self.answers, self.loss_limit].count(None) < 3
-
     def __post_init__(self) -> None:
         if self.output is not None and not self.given:
             raise CrowdtreeError(
-                "-o: add --error, --answers or --max-loss to choose the plan to write"
+                "-o: add --error, --answers, --cost or --max-loss to choose the plan to write"
             )
         if self.undecided and self.error is None:
             raise CrowdtreeError("--undecided: give the --error that the decided items must keep")
         if self.given:
-            check_wish(self.error, self.answers, self.undecided, self.loss_limit)
+            self.goal.check()
         check_plan(self.output)
         check_draw(self.draw)
         check_outputs([self.output, self.draw])
@@ -110,16 +96,11 @@ def frontier_verb(
     file: ProblemFile,
     *,
     choice: Choice,
-    price: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--price", metavar="[Q=]P", help="Price per answer: NUMBER, or QUESTION=NUMBER."
-        ),
-    ] = None,
+    price: inputs.Prices = None,
     search: Search,
     reading: ReadingGroups,
 ) -> None:
-    """Show the trade-off of error against price, and choose a plan.
+    """Show the trade-off of error against price with fixed trees, and choose one.
 
     Examples:
 
@@ -134,33 +115,46 @@ def frontier_verb(
       crowdtree frontier birds.csv --vote margin --price 0.02 --price hunts=0.05 --draw front.svg
     """
     problem = inputs.read_problem(file, reading)
-    front = _search(problem, search, _prices(problem, price), reading.allow_groups)
-    chosen = _choose(front, choice)
-    if chosen is not None and choice.output is not None:
-        files.save_plan(chosen.plan, choice.output)
+    prices = inputs.read_prices(problem, price)
+    if choice.cost is not None and prices is None:
+        raise CrowdtreeError("--cost: give the --price of an answer, or use --answers")
+    front = _search(problem, search, prices, reading.allow_groups)
+    chosen = None
+    if choice.given:
+        chosen = front.select(**choice.goal._asdict(), time_limit=search.time_limit)
+    point = None if chosen is None else chosen.point
+    if point is not None and choice.output is not None:
+        files.save_plan(point.plan, choice.output)
     if choice.draw is not None:
-        _draw(front, chosen, choice.draw, "price" if price else "answers", reading.allow_groups)
+        _draw(front, point, choice.draw, "price" if price else "answers", reading.allow_groups)
     found: dict[str, Any] = front.to_dict()
     if chosen is not None:
-        found["plan"] = evaluate(chosen.plan).to_dict()
+        found["plan"] = evaluate(chosen.plan).to_dict() | {
+            "proven": chosen.proven,
+            "lower_bound": chosen.lower_bound,
+            "proof": chosen.proof,
+        }
 
     def show(console: Any) -> None:
-        if chosen is not None:
-            paid = f" at a price of {number(chosen.expected_cost)}" if price else ""
+        if point is not None and chosen is not None:
+            paid = f" at a price of {number(point.expected_cost)}" if price else ""
             console.print(
-                f"{_promise(chosen)} for [bold]{amount(chosen.expected_answers, 'answer')}[/] "
-                f"per item{paid}.\n"
+                f"{_result_words(point)} for [bold]{amount(point.expected_answers, 'answer')}[/] "
+                f"per item{paid}."
             )
+            console.print(f"{_capital(chosen.proof)}\n")
         points = front.points
         if choice.undecided:  # what each of them leaves undecided at this error
-            made = (point.deciding(choice.error) for point in points)
-            points = [point for point in made if point is not None]
-        show_frontier(console, points, chosen, priced=bool(price), undecided=choice.undecided > 0)
+            made = (p.deciding(choice.error) for p in points)
+            points = [p for p in made if p is not None]
+        show_frontier(console, points, point, priced=bool(price), undecided=choice.undecided > 0)
         console.print(_proof(front))
+        if choice.given and not choice.undecided:
+            adaptive_line(console, problem, choice.goal, prices)
 
     then = ""
     if chosen is None:
-        words = ["--error", 0.01, "-o", "plan.json"]
+        words = ["--error", 0.01, *inputs.price_words(price), "-o", "plan.json"]
         then = render.command("frontier", file, *words, reading=reading)
     elif choice.output is not None:
         then = render.command("report", str(choice.output))
@@ -182,16 +176,11 @@ def _search(problem: Problem, search: Search, price: list[float] | None, allow_g
         )
 
 
-def _choose(front: Any, choice: Choice) -> Any:
-    if not choice.given:
-        return None
-    plan = front.plan_for(
-        choice.error, choice.answers, undecided=choice.undecided, loss=choice.loss_limit
-    )
-    return Point(plan, front.options.price, float("nan"), "chosen")
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
-def _promise(chosen: Any) -> str:
+def _result_words(chosen: Any) -> str:
     """What the chosen plan gets wrong, and what it leaves undecided."""
     loss = chosen.plan.tree.problem.loss
     risk = "" if loss is None else f"[bold]Expected loss {number(chosen.risk)}[/], "
@@ -232,23 +221,3 @@ def _draw(front: Any, chosen: Any, path: Path, cost: str, allow_groups: bool) ->
         return
     rows = compare(front, allow_groups)
     draw_frontier(rows, path, chosen, cost=cost, most_votes=vote_limit(front))
-
-
-def _prices(problem: Problem, given: list[str] | None) -> list[float] | None:
-    """Read ``--price 0.02`` (all questions) and ``--price question=0.05`` (one of them)."""
-    if not given:
-        return None
-    prices = [1.0] * problem.n_questions
-    for entry in sorted(given, key=lambda words: "=" in words):
-        name, named, amount = entry.rpartition("=")
-        try:
-            value = float(amount)
-        except ValueError:
-            raise CrowdtreeError(
-                f"--price: expected 0.02 or question=0.02, got {entry!r}"
-            ) from None
-        if named:
-            prices[problem.question_index(name)] = value
-        else:
-            prices = [value] * problem.n_questions
-    return prices

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from crowdtree import files
 from crowdtree.cli import streams
-from crowdtree.cli.options import Reading, ReadingGroups
+from crowdtree.cli.options import Reading, ReadingGroups, check_price
 from crowdtree.designers import design
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.files.formats import ending_of_content
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
+from crowdtree.policy import PlanPolicy
 from crowdtree.problem import Problem
 from crowdtree.reading import Source, open_source
 from crowdtree.tree import Tree
 
 __all__ = [
+    "Prices",
     "make_tree",
+    "one_price",
+    "price_words",
+    "read_choices",
+    "read_chosen",
     "read_either",
     "read_plan",
+    "read_prices",
     "read_problem",
     "read_tree",
     "say",
@@ -86,20 +95,100 @@ def read_plan(file: str, reading: Reading | None = None) -> Plan | None:
 
     A plan contains its problem, so options for reading a problem are refused, not ignored.
     """
+    chosen = read_chosen(file, reading)
+    if chosen is not None:
+        if isinstance(chosen, PlanPolicy):
+            return chosen.plan
+        raise CrowdtreeError(
+            f"{file}: holds an adaptive policy, which has no tree; crowdtree plan --tree -o writes "
+            "the fixed tree"
+        )
     plan = None if file.startswith(EXAMPLE) else files.find_plan(source_of(file))
     if plan is not None:
-        for name, _ in reading.given() if reading else ():
-            if name != "--allow-groups":
-                raise CrowdtreeError(
-                    f"{name}: {file} is a plan and contains its problem; use the problem's file"
-                )
+        _refuse_reading(file, reading)
     return plan
+
+
+def read_chosen(file: str, reading: Reading | None = None) -> Any:
+    """Read the policy that `plan` chose, or nothing if the file holds something else."""
+    held = read_choices(file, reading)
+    return getattr(held, "policy", held)
+
+
+def read_choices(file: str, reading: Reading | None = None) -> Any:
+    """Read what `plan` wrote, or a policy; nothing if the file holds something else."""
+    if file.startswith(EXAMPLE):
+        return None
+    source = source_of(file)
+    if files.kind_of(source) not in ("choices", "policy"):
+        return None
+    _refuse_reading(file, reading)
+    from crowdtree.output import load
+
+    return load(source)
+
+
+def _refuse_reading(file: str, reading: Reading | None) -> None:
+    for name, _ in reading.given() if reading else ():
+        if name != "--allow-groups":
+            raise CrowdtreeError(
+                f"{name}: {file} is a plan and contains its problem; use the problem's file"
+            )
 
 
 def read_either(file: str, reading: Reading) -> tuple[Problem, Plan | None]:
     """Read a problem, and the plan where the file holds one."""
     plan = read_plan(file, reading)
     return (read_problem(file, reading), None) if plan is None else (plan.tree.problem, plan)
+
+
+Prices = Annotated[
+    list[str] | None,
+    typer.Option("--price", metavar="[Q=]P", help="Price per answer: NUMBER, or QUESTION=NUMBER."),
+]
+
+
+def read_prices(problem: Problem, given: list[str] | None) -> list[float] | None:
+    """Read ``--price 0.02`` (all questions) and ``--price question=0.05`` (one of them)."""
+    if not given:
+        return None
+    prices: list[float | None] = [None] * problem.n_questions
+    for entry in sorted(given, key=lambda words: "=" in words):
+        name, named, amount = entry.rpartition("=")
+        try:
+            value = float(amount)
+        except ValueError:
+            raise CrowdtreeError(
+                f"--price: expected 0.02 or question=0.02, got {entry!r}"
+            ) from None
+        if named:
+            prices[problem.question_index(name)] = value
+        else:
+            prices = [value] * problem.n_questions
+    absent = [q for q, price in zip(problem.questions, prices, strict=True) if price is None]
+    if absent:
+        raise CrowdtreeError(
+            f"--price: {listing(map(repr, absent), 3)} have no price; add --price NUMBER for the "
+            "questions that are not named"
+        )
+    return [price for price in prices if price is not None]
+
+
+def one_price(given: list[str] | None) -> float | None:
+    """Read ``--price 0.02`` where one price is for all answers."""
+    if not given:
+        return None
+    try:
+        price = float(given[-1])
+    except ValueError:
+        raise CrowdtreeError(f"--price: expected one number, got {given[-1]!r}") from None
+    check_price(price)
+    return price
+
+
+def price_words(given: list[str] | None) -> list[object]:
+    """The prices as arguments of a command."""
+    return [word for entry in given or () for word in ("--price", entry)]
 
 
 def read_tree(file: str, reading: ReadingGroups, method: str = "fm", seed: int = 0) -> Tree | Plan:

@@ -20,9 +20,9 @@ from crowdtree.files import interchange
 from crowdtree.files.audits import load_audit
 from crowdtree.files.formats import ending_of
 from crowdtree.files.grids import write_delimited
+from crowdtree.fixed_plan import Plan
 from crowdtree.learning import learn
 from crowdtree.learning.frames import Columns
-from crowdtree.plan import Plan
 from crowdtree.report.learned import write_learned_report
 from crowdtree.text import percent
 

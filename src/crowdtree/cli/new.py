@@ -25,7 +25,7 @@ def new_verb(
 ) -> None:
     """Write a commented table to start from.
 
-    Replace its classes, questions and errors by your own.
+    Replace its classes, questions and errors with your own.
 
     Examples:
 
@@ -38,8 +38,7 @@ def new_verb(
     write_template(file)
 
     def show(console: Any) -> None:
-        console.print("Edit the table: replace the classes and questions by your own.")
+        console.print("Edit the table: replace the classes and questions with your own.")
 
-    drawn = file.with_suffix(".svg").name
-    then = render.command("design", str(file), "--draw", drawn)
+    then = render.command("check", str(file))
     render.emit(as_json, {"written": str(file)}, show, [file], then)

@@ -27,6 +27,7 @@ __all__ = [
     "AsJson",
     "Design",
     "Draw",
+    "ExtraWorkers",
     "File",
     "Folder",
     "Full",
@@ -85,6 +86,10 @@ Full = Annotated[bool, typer.Option("--full", help="Print and draw large trees w
 AllowGroups = Annotated[
     bool,
     _table_option("--allow-groups", help="Accept classes that no question separates."),
+]
+ExtraWorkers = Annotated[
+    int | None,
+    typer.Option("--workers", metavar="N", help="Workers of a tree beyond one per node."),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
 

@@ -8,8 +8,8 @@ import typer
 
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, File, ReadingGroups, with_options
+from crowdtree.fixed_plan import as_plan
 from crowdtree.learning.pilot import plan_pilot
-from crowdtree.plan import as_plan
 from crowdtree.text import number, percent, plural
 
 __all__ = ["pilot_verb"]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 
 from crowdtree.cli import inputs
-from crowdtree.cli.options import ReadingGroups
+from crowdtree.cli.options import ExtraWorkers, Reading, ReadingGroups
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.likelihood import yes_probability
 from crowdtree.policy.spec import PolicySpec, make_policy
 from crowdtree.problem import Problem
 
-__all__ = ["PolicyOptions", "check_target", "read_policy"]
+__all__ = ["PolicyOptions", "check_target", "chosen_policy", "read_policy"]
 
 WORKERS_PER_NODE = 6
 
@@ -25,9 +25,13 @@ class PolicyOptions:
     """Options of the policy."""
 
     policy: Annotated[
-        Literal["adaptive", "plan", "curtailed", "margin", "batch"],
-        typer.Option("--policy", help="Policy that chooses the questions."),
-    ] = "adaptive"
+        Literal["adaptive", "plan", "curtailed", "margin", "batch"] | None,
+        typer.Option(
+            "--policy",
+            help="Policy that chooses the questions: plan for a tree with votes, else adaptive.",
+            show_default=False,
+        ),
+    ] = None
     target_error: Annotated[
         float, typer.Option("--target-error", help="Error at which the adaptive policy stops.")
     ] = 0.01
@@ -45,10 +49,7 @@ class PolicyOptions:
             show_default=False,
         ),
     ] = None
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", help="Extra workers of a plan; six per node by default."),
-    ] = None
+    workers: ExtraWorkers = None
 
     def spec(self, allow_groups: bool) -> PolicySpec:
         """The policy that the options describe."""
@@ -63,7 +64,7 @@ class PolicyOptions:
                 options={"criterion": self.criterion, "strict": True},
             )
         return PolicySpec(
-            stopping="none" if self.policy == "plan" else self.policy,
+            stopping="none" if self.policy is None or self.policy == "plan" else self.policy,
             allow_groups=allow_groups,
             workers=self.workers,
             workers_per_node=WORKERS_PER_NODE,
@@ -92,9 +93,26 @@ def check_target(problem: Problem, target_error: float) -> None:
         )
 
 
+def chosen_policy(file: str, options: Any, reading: Reading | None = None) -> Any:
+    """The policy that `plan` wrote to a file, if it did; options of a policy are then refused."""
+    chosen = inputs.read_chosen(file, reading)
+    for field in fields(options) if chosen is not None else ():
+        if getattr(options, field.name) != field.default:
+            raise CrowdtreeError(
+                f"--{field.name.replace('_', '-')}: {file} holds a policy with its own settings; "
+                "leave it out, or use the problem's file"
+            )
+    return chosen
+
+
 def read_policy(file: str, options: PolicyOptions, reading: ReadingGroups) -> tuple[Problem, Any]:
-    """Make the requested policy, from a problem or a plan."""
+    """Take the policy that `plan` chose, or make the requested one from a problem or a plan."""
+    chosen = chosen_policy(file, options, reading)
+    if chosen is not None:
+        return chosen.problem, chosen
     problem, plan = inputs.read_either(file, reading)
+    if options.policy is None:
+        options = replace(options, policy="adaptive" if plan is None else "plan")
     if options.policy == "adaptive":
         check_target(problem, options.target_error)
     source = problem if plan is None else plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,24 +12,25 @@ import typer
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     AsJson,
-    Design,
     File,
-    Price,
     ReadingGroups,
     check_html,
     check_outputs,
-    check_price,
     with_options,
 )
+from crowdtree.cli.plan import GoalOptions
+from crowdtree.cli.render.progress import job_words, progress
+from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
+from crowdtree.planning import PlanChoices
+from crowdtree.policy import PlanPolicy
 from crowdtree.report import write_report
-from crowdtree.staffing import staff
-from crowdtree.text import number, percent
+from crowdtree.text import amount, number, percent
 
 __all__ = ["report_verb"]
 
-WORKERS_PER_NODE = 10
+DEFAULT_ERROR = 0.01
 
 
 @dataclass(frozen=True)
@@ -53,38 +55,62 @@ def report_verb(
     file: File,
     *,
     outputs: Outputs,
-    workers: Annotated[
-        int | None, typer.Option("--workers", help="Extra workers; five pairs per node by default.")
-    ] = None,
-    price: Price = None,
-    design_method: Design = "fm",
+    goal: GoalOptions,
+    price: inputs.Prices = None,
     reading: ReadingGroups,
 ) -> None:
-    """Write a page about a plan: tree, staffing, confusions, bounds.
+    """Write a page about a plan: cost, wrong labels, tree, confusions, bounds.
 
-    FILE is a problem (its tree is designed and staffed first) or a plan.
+    FILE is a plan, or a problem, for which one is made first (--error 0.01 unless told otherwise).
 
     Examples:
 
-      crowdtree report example:animals
+      crowdtree report plan.json -o birds.html
 
-      crowdtree report plan.json -o birds.html --price 0.04
+      crowdtree report example:animals --error 0.02 --price 0.04
     """
-    plan = inputs.read_tree(file, reading, design_method)
-    if not isinstance(plan, Plan):
-        plan = staff(plan, WORKERS_PER_NODE * plan.n_nodes if workers is None else workers)
-    elif workers is not None:
-        plan = staff(plan.tree, workers)
-    check_price(price)
-    write_report(outputs.output, plan, price=price)
-    value = evaluate(plan)
+    plan = _plan(file, goal, price, reading)
+    one = None
+    if not isinstance(plan, PlanChoices):
+        one = inputs.one_price(price)
+    write_report(outputs.output, plan, price=one)
+    if isinstance(plan, PlanChoices):
+        found = plan.recommended.performance
+        error, answers, cost = float(found.error), float(found.answers), float(found.cost)
+    else:
+        value = evaluate(plan)
+        error, answers = value.misclassification, value.expected_answers
+        cost = float("nan") if one is None else one * answers
 
     def show(console: Any) -> None:
-        console.print(f"Misclassifies {percent(value.misclassification)} of items.")
-        if price is not None:
-            cost = number(price * value.expected_answers)
-            console.print(f"{cost} per item at {number(price)} per answer.")
+        paid = "" if math.isnan(cost) else f" for {number(cost)}"
+        console.print(f"{percent(error)} wrong with {amount(answers, 'answer')} per item{paid}.")
 
-    found = {"report": str(outputs.output), "misclassification": value.misclassification}
-    found |= {} if price is None else {"expected_cost": price * value.expected_answers}
-    render.emit(outputs.as_json, found, show, [outputs.output])
+    data = {"report": str(outputs.output), "misclassification": error, "expected_answers": answers}
+    data |= {} if math.isnan(cost) else {"expected_cost": cost}
+    render.emit(outputs.as_json, data, show, [outputs.output])
+
+
+def _plan(
+    file: str, goal: GoalOptions, price: list[str] | None, reading: ReadingGroups
+) -> PlanChoices | Plan:
+    """The plan of the file, or the choices for its problem."""
+    held = inputs.read_choices(file, reading)
+    if held is None:
+        held = inputs.read_plan(file, reading)
+    if held is not None:
+        if goal.given:
+            raise CrowdtreeError(
+                f"{goal.words()[0]}: {file} is a plan; leave it out, or use the problem's file"
+            )
+        if isinstance(held, PlanPolicy):
+            return held.plan
+        if not isinstance(held, PlanChoices | Plan):
+            raise CrowdtreeError(f"{file}: holds a policy alone; write one with crowdtree plan -o")
+        if isinstance(held, PlanChoices) and price:
+            raise CrowdtreeError(f"--price: {file} has its own prices; use the problem's file")
+        return held
+    problem = inputs.read_problem(file, reading)
+    chosen = goal if goal.given else GoalOptions(error=DEFAULT_ERROR)
+    with progress(job_words) as watch:
+        return chosen.plan(problem, inputs.read_prices(problem, price), reading, progress=watch)

@@ -53,9 +53,11 @@ class Address:
 class Running:
     """Limits and processes."""
 
-    workers: Annotated[
+    processes: Annotated[
         int,
-        typer.Option("--workers", min=1, help="Server processes (more than 1 require PostgreSQL)."),
+        typer.Option(
+            "--processes", min=1, help="Server processes (more than 1 require PostgreSQL)."
+        ),
     ] = 1
     media: MediaPlace = None
     no_media: Annotated[bool, typer.Option("--no-media", help="Refuse uploaded media.")] = False
@@ -103,7 +105,7 @@ def serve_verb(
 
       crowdtree serve --example
 
-      crowdtree serve --database postgresql://user@host/name --workers 4
+      crowdtree serve --database postgresql://user@host/name --processes 4
     """
     serve = import_server("crowdtree.web.serve")
     serving = _serving(serve, database, address, running)
@@ -122,7 +124,7 @@ def _serving(serve: Any, database: str, address: Address, running: Running) -> A
         database=database,
         host=address.host,
         port=address.port,
-        processes=running.workers,
+        processes=running.processes,
         media=None if running.no_media else place,
         key_file=serve.beside(database, ".key"),
         secure_cookies=address.https,

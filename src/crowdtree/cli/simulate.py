@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from crowdtree.advise import checks_of
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     AsJson,
@@ -25,6 +24,7 @@ from crowdtree.cli.policy import PolicyOptions, read_policy
 from crowdtree.cli.render.progress import item_words, policy_words, progress
 from crowdtree.cli.render.tables import show_policies
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.planning import forecast_checks
 from crowdtree.problem import Problem
 from crowdtree.simulation import Crowd, simulate
 from crowdtree.simulation.compare import compare_policies
@@ -129,13 +129,14 @@ def simulate_verb(
 ) -> None:
     """Estimate the cost and error of a policy with a simulated crowd.
 
-    FILE is a problem, or a plan for the policies plan, curtailed and margin.
+    FILE is what crowdtree plan wrote, a problem, or a tree with votes for the policies plan,
+    curtailed and margin.
 
     Examples:
 
       crowdtree simulate example:animals
 
-      crowdtree simulate plan.json --policy curtailed --items 100000
+      crowdtree simulate plan.json --items 100000
 
       crowdtree simulate birds.csv --spammers 0.1 --skill-sd 0.5 --true-errors 2 --json
 
@@ -158,11 +159,11 @@ def simulate_verb(
     what = (problem, chosen, crowd, engine, items, seed, people)
     run = _simulate(*what)
     adapting = _simulate(*what, adapt=True) if adapt else None
-    checks = None if certify is None else checks_of(adapting or run, certify)
+    checks = None if certify is None else forecast_checks(adapting or run, certify)
     if outputs.draw is not None:
         from crowdtree.plots.policies import draw_run
 
-        draw_run(adapting or run, outputs.draw, policy.policy)
+        draw_run(adapting or run, outputs.draw, policy.policy or "adaptive")
 
     def show(console: Any) -> None:
         if adapting is None:
@@ -180,7 +181,10 @@ def simulate_verb(
         found = {**adapting.to_dict(), "without_adaptation": found}
     if checks is not None:
         found["checks"] = checks.to_dict()
-    then = render.command("explain", file, "--policy", policy.policy, reading=reading)
+    words = [] if policy.policy is None else ["--policy", policy.policy]
+    then = render.command("explain", file, *words, reading=reading)
+    if inputs.read_chosen(file) is not None:
+        then = render.command("campaign create", file)
     render.emit(outputs.as_json, found, show, [outputs.draw], then)
 
 
@@ -330,11 +334,11 @@ def _compare(
         draw_comparison(found, outputs.draw)
 
     def show(console: Any) -> None:
-        fair = [row for row in found.rows if not row.note]
+        fair = [row for row in found.rows if row.note != "does not reach it"]
         if fair:
             best = min(fair, key=lambda row: row.answers)
             console.print(
-                f"[bold]{best.policy}[/] is cheapest: "
+                f"[bold]{best.policy}[/] needs fewest answers: "
                 f"[bold]{amount(best.answers, 'answer')}[/] per item for {_reached(best)}.\n"
             )
         show_policies(console, found.rows)

@@ -9,6 +9,7 @@ import typer
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     Design,
+    ExtraWorkers,
     File,
     PlanOutputs,
     ReadingGroups,
@@ -18,7 +19,7 @@ from crowdtree.cli.options import (
 )
 from crowdtree.cli.render.plan import finish
 from crowdtree.evaluation import evaluate
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.staffing import STAFFERS, staff
 
 __all__ = ["staff_verb"]
@@ -28,9 +29,7 @@ __all__ = ["staff_verb"]
 def staff_verb(
     file: File,
     *,
-    workers: Annotated[
-        int | None, typer.Option("--workers", help="Extra workers beyond one per node.")
-    ] = None,
+    workers: ExtraWorkers = None,
     answers: Annotated[
         float | None,
         typer.Option("--answers", help="Expected answers per item, in place of workers."),
@@ -45,7 +44,7 @@ def staff_verb(
     reading: ReadingGroups,
     seed: Seed = 0,
 ) -> None:
-    """Choose how many workers each question of a tree gets.
+    """Choose how many workers each question of a tree gets, for those who study trees.
 
     FILE is a problem (its tree is designed first) or a plan made by design.
 
@@ -60,15 +59,11 @@ def staff_verb(
     given = inputs.read_tree(file, reading, design_method, seed)
     tree = given.tree if isinstance(given, Plan) else given
     value = evaluate(staff(tree, workers, method, answers=answers, pool=pool, rng=seed))
-    # the report staffs a problem by its own defaults
-    as_report = given is tree and workers is not None and (method, pool) == ("marginal", "node")
-    words: list[object] = [] if design_method == "fm" else ["--design", design_method]
-    words += ["--answers", f"{answers:g}"] if workers is None else ["--workers", workers]
     if outputs.output is not None:
         then = render.command("report", str(outputs.output))
-    elif as_report:
-        then = render.command("report", file, *words, reading=reading)
     else:
+        words: list[object] = [] if design_method == "fm" else ["--design", design_method]
+        words += ["--answers", f"{answers:g}"] if workers is None else ["--workers", workers]
         words += [] if method == "marginal" else ["--method", method]
         words += [] if pool == "node" else ["--pool", pool]
         words += ["--seed", seed] if seed else []

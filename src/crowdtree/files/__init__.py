@@ -12,6 +12,7 @@ from crowdtree.files.documents import problem_from_dict, problem_to_dict
 from crowdtree.files.losses import read_loss
 from crowdtree.files.plans import (
     find_plan,
+    kind_of,
     load_plan,
     plan_from_dict,
     plan_to_dict,
@@ -24,6 +25,7 @@ __all__ = [
     "EXAMPLES",
     "example",
     "find_plan",
+    "kind_of",
     "load_plan",
     "load_problem",
     "plan_from_dict",

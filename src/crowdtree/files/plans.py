@@ -15,7 +15,7 @@ from crowdtree.files.documents import (
 )
 from crowdtree.files.formats import ending_of
 from crowdtree.files.yaml_json import parse_document, write_document
-from crowdtree.plan import Plan, as_plan, nested_plan
+from crowdtree.fixed_plan import Plan, as_plan, nested_plan
 from crowdtree.problem import Problem
 from crowdtree.reading import open_source, shown
 from crowdtree.tree import Tree
@@ -23,6 +23,7 @@ from crowdtree.tree import Tree
 __all__ = [
     "check_plan_ending",
     "find_plan",
+    "kind_of",
     "load_plan",
     "plan_from_dict",
     "plan_to_dict",
@@ -133,6 +134,15 @@ def find_plan(source: str | os.PathLike[str] | Any, *, name: str | None = None) 
     data = parse_document(file)
     holds = isinstance(data, dict) and ("tree" in data or "nodes" in data or "question" in data)
     return plan_from_dict(data, file.name) if holds else None
+
+
+def kind_of(source: str | os.PathLike[str] | Any, *, name: str | None = None) -> str:
+    """Kind of result that a JSON file holds; empty for other files and for bare data."""
+    file = open_source(source, name)
+    if ending_of(file.name) != ".json":
+        return ""
+    data = parse_document(file)
+    return str(data.get("kind", "")) if isinstance(data, dict) else ""
 
 
 def check_plan_ending(path: str | os.PathLike[str], what: str = "a plan") -> None:

@@ -6,7 +6,7 @@ problem with a loss the additive risk takes the place of the additive error.
 """
 
 from crowdtree.frontiers.build import frontier
-from crowdtree.frontiers.choice import Frontier, check_wish
+from crowdtree.frontiers.choice import Frontier, Goal, Selection
 from crowdtree.frontiers.point import Point
 
-__all__ = ["Frontier", "Point", "check_wish", "frontier"]
+__all__ = ["Frontier", "Goal", "Point", "Selection", "frontier"]

@@ -14,6 +14,7 @@ from crowdtree.designers.exact import is_tabulated
 from crowdtree.designers.loss_search import MOST_SETS, LossSearch
 from crowdtree.designers.optimal import check_limits
 from crowdtree.errors import CrowdtreeError
+from crowdtree.fixed_plan import Plan, Vote
 from crowdtree.frontiers.choice import Frontier
 from crowdtree.frontiers.exact_votes import shown_plans
 from crowdtree.frontiers.point import Point
@@ -21,7 +22,6 @@ from crowdtree.frontiers.priced_search import Priced, exact_solver, greedy_tree
 from crowdtree.frontiers.supported import Curve
 from crowdtree.frontiers.vote_options import Options, question_prices
 from crowdtree.jit import can_compile
-from crowdtree.plan import Plan, Vote
 from crowdtree.problem import DASH, Problem, check_problem
 from crowdtree.tree import Tree
 

@@ -2,44 +2,120 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
+from crowdtree.fixed_plan import Plan, Vote
+from crowdtree.frontiers.all_plans import AllPlans, Limits, is_searchable
 from crowdtree.frontiers.point import Point
 from crowdtree.frontiers.priced_search import more_votes
 from crowdtree.frontiers.vote_options import Options
-from crowdtree.plan import Plan, Vote
+from crowdtree.problem import Problem
 from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.staffing import paper_plans
-from crowdtree.text import percent
+from crowdtree.text import number, percent
 from crowdtree.tree import Tree
 
-__all__ = ["Frontier", "check_wish"]
+__all__ = ["Frontier", "Goal", "Selection"]
 
 
-def check_wish(
-    error: float | None,
-    answers: float | None,
-    undecided: float = 0.0,
-    loss: float | None = None,
-) -> None:
-    """Raise for what no plan can be chosen by, whatever the frontier is."""
-    if [error, answers, loss].count(None) != 2:
-        raise CrowdtreeError("plan_for: expected either error or answers, or a loss")
-    if loss is not None and not 0 < loss < np.inf:
-        raise CrowdtreeError(f"loss: expected a number above 0, got {loss!r}")
-    if not 0 <= undecided < 1:
-        raise CrowdtreeError(f"undecided: expected a share from 0 to below 1, got {undecided!r}")
-    if undecided and error is None:
-        raise CrowdtreeError("undecided: give an error that the decided items must keep")
-    if error is not None and not 0 <= error < 1:
-        raise CrowdtreeError(f"error: expected a probability from 0 to below 1, got {error!r}")
+class Goal(NamedTuple):
+    """What a plan is chosen by: the least cost at an error or loss, or the best within a budget.
+
+    `answers` are expected answers per item, `cost` is their price. Where mistakes have different
+    costs, a `cost` asks for the least price plus expected loss within it.
+    """
+
+    error: float | None = None
+    answers: float | None = None
+    cost: float | None = None
+    loss: float | None = None
+    undecided: float = 0.0
+
+    def check(self, problem: Problem | None = None) -> None:
+        """Raise for what no plan can be chosen by."""
+        given = [self.error, self.answers, self.cost, self.loss]
+        if given.count(None) != 3:
+            raise CrowdtreeError(
+                "plan: expected exactly one of error, answers, cost and max_loss, got "
+                f"{4 - given.count(None)}"
+            )
+        for name, value in (("answers", self.answers), ("cost", self.cost), ("loss", self.loss)):
+            if value is not None and not 0 < value < np.inf:
+                raise CrowdtreeError(f"{name}: expected a number above 0, got {value!r}")
+        if not 0 <= self.undecided < 1:
+            raise CrowdtreeError(
+                f"undecided: expected a share from 0 to below 1, got {self.undecided!r}"
+            )
+        if self.undecided and self.error is None:
+            raise CrowdtreeError("undecided: give an error that the decided items must keep")
+        if self.error is not None and not 0 <= self.error < 1:
+            raise CrowdtreeError(
+                f"error: expected a probability from 0 to below 1, got {self.error!r}"
+            )
+        if self.loss is not None and problem is not None and problem.loss is None:
+            raise CrowdtreeError(
+                "loss: every mistake costs 1 in this problem; use error, or give the problem a loss"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """A plan chosen by a goal, and what is proven about it.
+
+    `lower_bound` is proven for every tree with this kind of vote that tells all classes apart and
+    keeps the goal: of the cost (or the answers), or of the error where the goal is a budget;
+    ``None`` where nothing is proven. `proven` says that no such tree is better.
+    """
+
+    goal: Goal
+    point: Point
+    max_votes: int
+    lower_bound: float | None = None
+    proven: bool = False
+
+    @property
+    def plan(self) -> Plan:
+        """The plan."""
+        return self.point.plan
+
+    @property
+    def gap(self) -> float:
+        """How far the plan may be above the best one, as a share; NaN where nothing is proven."""
+        if self.lower_bound is None:
+            return float("nan")
+        value = self._value
+        return 0.0 if self.proven else (value - self.lower_bound) / value
+
+    @property
+    def _value(self) -> float:
+        budget = self.goal.answers is not None or self.goal.cost is not None
+        return self.point.misclassification if budget else self.point.expected_cost
+
+    @property
+    def proof(self) -> str:
+        """What is proven about the tree, as the end of a sentence."""
+        vote = "majority votes" if self.plan.vote == "majority" else "votes that stop at a lead"
+        most = f"{vote} (at most {self.max_votes} per question)"
+        if self.lower_bound is None:
+            return f"the best one found with {vote}; nothing is proven."
+        budget = self.goal.answers is not None or self.goal.cost is not None
+        what = "errs less within the budget" if budget else "reaches this error at a lower cost"
+        if self.proven:
+            return f"proven: no tree with {most} {what}."
+        least = percent(self.lower_bound) if budget else number(self.lower_bound)
+        return (
+            f"not proven: no tree with {most} has {'an error' if budget else 'a cost'} below "
+            f"{least}, {percent(self.gap)} below this one."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,77 +182,128 @@ class Frontier(Framed, Saved, Plotted):
         error: float | None = None,
         answers: float | None = None,
         *,
+        cost: float | None = None,
         undecided: float = 0.0,
         loss: float | None = None,
     ) -> Plan:
-        """Cheapest plan of at most some error or loss, or best plan of at most some answers.
+        """Cheapest plan of at most some error or loss, or best plan within a budget.
 
-        Between two points of the frontier, the trees of the neighbouring points and the paper's
-        tree get more votes, one step at a time where the additive error falls most per price;
-        the best of these plans and of the points is returned.
+        The plan of :meth:`select`, which also says what is proven about it.
+        """
+        return self.select(error, answers, cost=cost, undecided=undecided, loss=loss).plan
+
+    def select(
+        self,
+        error: float | None = None,
+        answers: float | None = None,
+        *,
+        cost: float | None = None,
+        undecided: float = 0.0,
+        loss: float | None = None,
+        time_limit: float | None = None,
+    ) -> Selection:
+        """Choose a plan by exactly one of `error`, `answers`, `cost` and `loss`.
+
+        Candidates are the points, their trees and the paper's with more and more votes, and the
+        paper's plans. Then all trees and votes are searched that a bound does not exclude, unless
+        there are too many sets of classes, mistakes have different costs, or ``-`` means either.
 
         Parameters
         ----------
         error
             Misclassification to stay below; exact.
         answers
-            Expected answers per item (their price, where questions have prices), wrong turns
-            included, to stay below.
+            Expected answers per item to stay below, wrong turns included; also where questions
+            have prices.
+        cost
+            Expected price per item to stay below. Where mistakes have different costs, the plan of
+            least price plus expected loss.
         undecided
             Share of items that may be reported as undecided, with their likeliest label: the error
             is then that of the other items. A plan that reaches the error on most items costs far
             less than one that reaches it on all, and may exist where that one does not.
         loss
             Expected loss per item to stay below; exact.
+        time_limit
+            Seconds for the search of all plans; 0 leaves it out.
         """
-        check_wish(error, answers, undecided, loss)
+        goal = Goal(error, answers, cost, loss, undecided)
+        goal.check()
         if error is not None:
-            return self._for_error(error, undecided)
-        if loss is not None:
-            return self._for_loss(loss)
-        assert answers is not None
-        return self._for_answers(answers)
+            chosen = self._for_error(error, undecided)
+        elif loss is not None:
+            chosen = self._for_loss(loss)
+        else:
+            chosen = self._within(goal)
+        if undecided or time_limit == 0 or not is_searchable(self.options.problem):
+            return Selection(goal, chosen, self.max_votes)
+        return self._searched(goal, chosen, time_limit)
 
-    def _for_error(self, error: float, undecided: float) -> Plan:
+    @cached_property
+    def _all_plans(self) -> AllPlans:
+        return AllPlans(self.options)
+
+    def _searched(self, goal: Goal, chosen: Point, time_limit: float | None) -> Selection:
+        """Search all plans for a better one."""
+        plans = self._all_plans
+        if goal.answers is not None and (self.options.price != 1).any():
+            plain = np.ones(self.options.problem.n_questions)
+            plans = AllPlans(replace(self.options, price=plain))
+        if plans.too_many:
+            return Selection(goal, chosen, self.max_votes)
+        if goal.error is not None:
+            limits = Limits(goal.error, chosen.expected_cost, "cost")
+        else:
+            budget = goal.answers if goal.cost is None else goal.cost
+            limits = Limits(chosen.misclassification, float(budget or 0.0), "error")
+        limits = limits.tightened(chosen.misclassification, chosen.expected_cost)
+        deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+        found = plans.search(limits, deadline=deadline)
+        if found.plan is not None:
+            chosen = Point(found.plan, self.options.price, np.nan, "searched")
+        return Selection(goal, chosen, self.max_votes, found.lower_bound, found.complete)
+
+    def _for_error(self, error: float, undecided: float) -> Point:
         def kept(point: Point) -> Point | None:
             """The point, with leaves left undecided if it must; ``None`` if they are too many."""
             if not undecided:
                 return point if point.misclassification <= error else None
-            made = point.deciding(error)
-            return made if made is not None and made.undecided <= undecided else None
+            decided = point.deciding(error)
+            return decided if decided is not None and decided.undecided <= undecided else None
 
-        found, best = self._keeping(kept, lambda point: point.misclassification)
-        if not found:
+        good, best = self._keeping(kept, lambda point: point.misclassification)
+        if not good:
             raise CrowdtreeError(self._out_of_reach(error, best))
-        return min(found, key=lambda point: point.expected_cost).plan
+        return min(good, key=lambda point: point.expected_cost)
 
-    def _for_loss(self, loss: float) -> Plan:
+    def _for_loss(self, loss: float) -> Point:
         def kept(point: Point) -> Point | None:
             return point if point.risk <= loss else None
 
-        found, best = self._keeping(kept, lambda point: point.risk)
-        if not found:
+        good, best = self._keeping(kept, lambda point: point.risk)
+        if not good:
             raise CrowdtreeError(
                 f"loss: {loss:g} is out of reach with at most {self.max_votes} votes per node; the "
                 f"best possible here is {best.risk:.4g}: raise max_votes or add better questions"
             )
-        return min(found, key=lambda point: point.expected_cost).plan
+        return min(good, key=lambda point: point.expected_cost)
 
     def _keeping(
         self, kept: Callable[[Point], Point | None], measure: Callable[[Point], float]
     ) -> tuple[list[Point], Point]:
         """Plans that keep a limit, and the best of all by what is limited."""
-        found = [made for made in map(kept, self.points) if made is not None]
-        place = len(self) - len(found)
+        good = [point for point in map(kept, self.points) if point is not None]
+        index = len(self) - len(good)
         best = self.points[-1]
-        for tree in self._trees_around(place):
-            for point in self._staffed(tree, lambda _: True):
-                best = min(best, point, key=measure)
-                made = kept(point)
-                if made is not None:
-                    found.append(made)
+        sources = [self._staffed(tree, lambda _: True) for tree in self._trees_around(index)]
+        for source in (*sources, self._algorithm_1()):
+            for candidate in source:
+                best = min(best, candidate, key=measure)
+                point = kept(candidate)
+                if point is not None:
+                    good.append(point)
                     break
-        return found, best
+        return good, best
 
     def _out_of_reach(self, error: float, best: Point) -> str:
         ways = ["raise max_votes", "add better questions"]
@@ -189,38 +316,47 @@ class Frontier(Framed, Saved, Plotted):
             f"{ways[-1]}"
         )
 
-    def _for_answers(self, answers: float) -> Plan:
-        def affordable(point: Point) -> bool:
-            return point.expected_cost <= answers * (1 + 1e-12)
+    def _within(self, goal: Goal) -> Point:
+        """Best plan found within a budget of answers or money."""
+        name, budget = ("answers", goal.answers) if goal.cost is None else ("cost", goal.cost)
+        assert budget is not None
+        priced = goal.cost is not None
 
-        found = [point for point in self.points if affordable(point)]
-        for tree in self._trees_around(len(found)):
+        def paid(point: Point) -> float:
+            return point.expected_cost if priced else point.expected_answers
+
+        def affordable(point: Point) -> bool:
+            return paid(point) <= budget * (1 + 1e-12)
+
+        good = [point for point in self.points if affordable(point)]
+        for tree in self._trees_around(len(good)):
 
             def fits(votes: NDArray[np.int64], tree: Tree = tree) -> bool:
                 return affordable(self._point(tree, votes))
 
-            found.extend(self._staffed(tree, fits))
-        found.extend(filter(affordable, self._algorithm_1(affordable)))
-        if not found:
-            least = self.points[0]
+            good.extend(self._staffed(tree, fits))
+        for point in self._algorithm_1():
+            if not affordable(point):
+                break
+            good.append(point)
+        if not good:
+            least = min(self.points, key=paid)
             raise CrowdtreeError(
-                f"answers: {answers:g} is too low; the cheapest plan found takes "
-                f"{least.expected_cost:.4g} per item with an error of {least.misclassification:.4g}"
+                f"{name}: {budget:g} is too low; the cheapest plan found takes "
+                f"{paid(least):.4g} per item with an error of {least.misclassification:.4g}"
             )
-        return min(found, key=lambda point: point.risk).plan
+        together = priced and self.options.problem.loss is not None
+        return min(good, key=lambda point: point.risk + (paid(point) if together else 0.0))
 
-    def _algorithm_1(self, affordable: Callable[[Point], bool]) -> Iterator[Point]:
-        """Yield the paper's own plans up to the budget, which can be best for some budgets."""
+    def _algorithm_1(self) -> Iterator[Point]:
+        """Yield the paper's own plans, which can be best for some errors and budgets."""
         if self.vote != "majority":
             return
         tree = design(self.options.problem, "fm", allow_groups=True)
         for plan in paper_plans(tree):
             if plan.votes.max() > self.max_votes:
                 return
-            point = self._point(tree, plan.votes)
-            yield point
-            if not affordable(point):
-                return
+            yield self._point(tree, plan.votes)
 
     def _trees_around(self, place: int) -> list[Tree]:
         """Trees of the points next to a position on the frontier, and the paper's."""

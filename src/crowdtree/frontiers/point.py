@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.evaluation import Evaluation, evaluate
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 
 __all__ = ["Point"]
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdtree import voting
 from crowdtree.bounds import checked_price
 from crowdtree.errors import CrowdtreeError
-from crowdtree.plan import Vote
+from crowdtree.fixed_plan import Vote
 from crowdtree.problem import DASH, Problem
 
 __all__ = ["Options", "question_prices"]

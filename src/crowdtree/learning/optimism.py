@@ -12,8 +12,8 @@ from crowdtree.calibration import FEW
 from crowdtree.designers import DESIGNERS, design
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
+from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.learning.refits import FOLDS, Another, log_odds, refits_of, sheet_of
-from crowdtree.plan import Plan, as_plan
 from crowdtree.policy import PlanPolicy
 from crowdtree.policy.replay import label_steps
 from crowdtree.stats import wilson_interval

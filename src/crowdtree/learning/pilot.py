@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from crowdtree import voting
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
+from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.learning.learned_problem import quietly_replaced
-from crowdtree.plan import Plan, as_plan
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
 

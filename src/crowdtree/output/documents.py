@@ -20,10 +20,11 @@ from crowdtree.files.documents import problem_from_dict, problem_to_dict
 from crowdtree.files.formats import DOCUMENTS, ending_of
 from crowdtree.files.plans import check_plan_ending, plan_from_dict, plan_to_dict, save_plan
 from crowdtree.files.yaml_json import parse_document, write_document
+from crowdtree.fixed_plan import Plan
 from crowdtree.frontiers import Frontier, Point
 from crowdtree.frontiers.vote_options import Options
 from crowdtree.learning.model import Learned
-from crowdtree.plan import Plan
+from crowdtree.planning import PlanChoices
 from crowdtree.policy import POLICIES, policy_from_dict
 from crowdtree.policy.monitor import Alarm, Finding, Revision
 from crowdtree.problem import Problem
@@ -142,6 +143,19 @@ def _read_frontier(data: Mapping[str, Any], source: str) -> Frontier:
         for part in ("points", "supported")
     )
     return Frontier(points, options, supported, data["gap"], data["status"])
+
+
+@document_of.register
+def _choices(choices: PlanChoices) -> Document:
+    return {
+        "kind": "choices",
+        "problem": problem_to_dict(choices.problem),
+        **choices.to_dict(),
+    }
+
+
+def _read_choices(data: Mapping[str, Any], source: str) -> PlanChoices:
+    return PlanChoices.from_dict(problem_from_dict(data["problem"], f"{source}: problem"), data)
 
 
 def _policy(policy: Any) -> Document:
@@ -267,6 +281,7 @@ _READERS: Mapping[str, Callable[[Any, str], Any]] = {
     "evaluation": lambda data, source: evaluate(plan_from_dict({**data, "kind": "plan"}, source)),
     "frontier": _read_frontier,
     "policy": _read_policy,
+    "choices": _read_choices,
     "run": _read_run,
     "learned": _read_learned,
 }

@@ -12,10 +12,11 @@ from crowdtree.audit import Audit
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import Evaluation
 from crowdtree.files.problems import table_columns
+from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.frontiers import Frontier
 from crowdtree.learning.model import Learned
 from crowdtree.per_class import class_columns, confusion_columns
-from crowdtree.plan import Plan, as_plan
+from crowdtree.planning import PlanChoices
 from crowdtree.problem import DASH, Problem
 from crowdtree.simulation import Sweep
 from crowdtree.simulation.compare import Comparison
@@ -129,6 +130,16 @@ def _per_class(problem: Problem, joint: Any) -> Columns:
 
 def _known(values: Any) -> list[float | None]:
     return [float(value) if np.isfinite(value) else None for value in values]
+
+
+@parts_of.register
+def _plan_choices(choices: PlanChoices) -> Parts:
+    def rows() -> Columns:
+        names = ("name", "answers", "error", "risk", "cost", "exact", "proof")
+        made = (choice.to_dict() for choice in choices.choices)
+        return _columns([{name: row.get(name) for name in names} for row in made])
+
+    return {"choices": rows}
 
 
 @parts_of.register

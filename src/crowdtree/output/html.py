@@ -16,6 +16,7 @@ from crowdtree.learning.flags import Flags
 from crowdtree.learning.model import Learned
 from crowdtree.output.frames import columns_of
 from crowdtree.output.pictures import chart_of
+from crowdtree.planning import PlanChoices
 from crowdtree.plots.html import hint
 from crowdtree.problem import DASH, Problem
 from crowdtree.report.learned_tables import accuracy_words
@@ -120,6 +121,12 @@ def _evaluation(value: Evaluation) -> str:
 @to_html.register
 def _frontier(front: Frontier) -> str:
     return f"<p><strong>{escape(repr(front))}</strong></p>{_chart(front)}"
+
+
+@to_html.register
+def _plan_choices(choices: PlanChoices) -> str:
+    head = f"<p><strong>{escape(repr(choices))}</strong></p><p>{escape(choices.reason)}</p>"
+    return head + _part(choices, "choices")
 
 
 @to_html.register

@@ -8,10 +8,10 @@ from typing import Any
 from crowdtree.audit import Audit
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import Evaluation
+from crowdtree.fixed_plan import Plan
 from crowdtree.frontiers import Frontier
 from crowdtree.frontiers.compare import compare, vote_limit
 from crowdtree.learning.model import Learned
-from crowdtree.plan import Plan
 from crowdtree.plots import draw_tree, tree_svg
 from crowdtree.result_methods import Picture
 from crowdtree.simulation.compare import Comparison

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.plots.style import SMALL_SIZE
 from crowdtree.plots.text import wrap
 from crowdtree.plots.tree_drawing import Drawing

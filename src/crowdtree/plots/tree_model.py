@@ -9,7 +9,7 @@ import numpy as np
 
 from crowdtree.errors import listing
 from crowdtree.evaluation import Evaluation, evaluate
-from crowdtree.plan import Plan, as_plan
+from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.plots.text import clean
 from crowdtree.plots.tree_fold import Entry, leaf_counts
 from crowdtree.text import number, percent, plural
@@ -75,12 +75,8 @@ class Facts:
         return self.tree.problem.text(int(self.tree.question[node]))
 
     def share(self, node: int) -> float:
-        """Share of items at a question: those that belong there or, under a loss, that pass it.
-
-        Those of the leaves are counted alike (:meth:`leaf_small`), so that shares add up.
-        """
-        plain = self.tree.problem.loss is None
-        return float((self.tree.share if plain else self.value.visits)[node])
+        """Share of all items that get to a question, wrong turns included."""
+        return float(self.value.visits[node])
 
     def error(self, node: int) -> float:
         """Probability that the vote of a node is wrong, for the items that belong there."""
@@ -103,9 +99,7 @@ class Facts:
     def leaf_small(self, leaf: int) -> tuple[str, ...]:
         """Small print of a leaf: its share, and what the label or the best guess is worth."""
         loss = self.tree.problem.loss
-        # under a loss several leaves may have one label: what matters is who arrives
-        shares = self.leaf_share if loss is None else self.value.leaf_share
-        share = f"{percent(float(shares[leaf]))} of items"
+        share = f"{percent(float(self.value.leaf_share[leaf]))} of items"
         worth = percent(float(self.value.leaf_precision[leaf]))
         if leaf in self.plan.handed_over:
             word = "undecided" if loss is None or loss.refer is None else "to the expert"

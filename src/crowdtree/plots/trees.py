@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from crowdtree.plan import Plan, as_plan
+from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.plots.html import TreeView, tree_page
 from crowdtree.plots.layout import Direction
 from crowdtree.plots.save import svg_to_png, write_as

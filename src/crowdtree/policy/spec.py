@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
-from crowdtree.plan import Plan, as_plan
+from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.policy import BatchPolicy, PlanPolicy, Policy, policy_from_dict
 from crowdtree.policy.plan import Stopping
 from crowdtree.problem import Problem

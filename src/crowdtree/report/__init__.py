@@ -10,8 +10,9 @@ from typing import Any
 
 from crowdtree.errors import MissingExtra
 from crowdtree.evaluation import Evaluation, evaluate
+from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.per_class import ClassRow
-from crowdtree.plan import Plan, as_plan
+from crowdtree.planning import MENU_ITEMS, PlanChoices
 from crowdtree.plots.html import hint, page, tree_section
 from crowdtree.plots.save import write_as
 from crowdtree.plots.trees import tree_views
@@ -26,6 +27,7 @@ from crowdtree.report.comparisons import (
 )
 from crowdtree.report.live import LiveCampaign, LiveWorker, live_section
 from crowdtree.report.templates import render
+from crowdtree.simulation import simulate
 from crowdtree.tree import Tree
 
 __all__ = [
@@ -44,7 +46,7 @@ MOST_ROWS = 25
 
 def write_report(
     path: str | os.PathLike[str],
-    plan: Plan | Tree,
+    plan: PlanChoices | Plan | Tree,
     *,
     title: str | None = None,
     live: Sequence[LiveCampaign] = (),
@@ -52,12 +54,14 @@ def write_report(
 ) -> Path:
     """Write a self-contained page about a plan (or a tree with one worker per question).
 
+    Of :func:`crowdtree.plan`'s choices, the page shows both, and the fixed tree in detail.
+
     Parameters
     ----------
     path
         Where to write; the name ends in ``.html``.
     plan
-        The plan, or a tree.
+        The choices of :func:`crowdtree.plan`, a plan, or a tree.
     title
         Heading of the page; by default its size and its exact misclassification.
     live
@@ -79,13 +83,22 @@ def write_report(
 
 
 def report_html(
-    plan: Plan | Tree,
+    plan: PlanChoices | Plan | Tree,
     *,
     title: str | None = None,
     live: Sequence[LiveCampaign] = (),
     price: float | None = None,
 ) -> str:
     """Make the page of :func:`write_report` as text."""
+    choices = ""
+    if isinstance(plan, PlanChoices):
+        head = title or summary.choices_heading(plan)
+        choices = _choices_html(plan, head)
+        if plan.fixed_plan is None:
+            return page(head, choices)
+        if price is None and plan.price is not None and len(set(plan.price)) == 1:
+            price = plan.price[0]
+        plan, title = plan.fixed_plan, head
     value = evaluate(as_plan(plan))
     head = title or summary.heading(value)
     designs = design_rows(value)
@@ -93,9 +106,10 @@ def report_html(
     body = render(
         "report.html",
         title=head,
+        choices=choices,
         value=value,
         about=summary.about(value),
-        points=summary.points(value, others, price),
+        points=summary.points(value, [] if choices else others, price),
         next_steps=summary.next_steps(value),
         problem=value.tree.problem,
         plan=value.plan,
@@ -111,6 +125,16 @@ def report_html(
         charts=_charts(value, designs, staffing_rows(value)),
     )
     return page(head, body)
+
+
+def _choices_html(choices: PlanChoices, title: str) -> str:
+    """Both choices in a table, and how often an adaptive policy asks each question."""
+    problem, best = choices.problem, choices.recommended
+    asked = []
+    if best.kind == "adaptive":
+        often = simulate(problem, best.policy, items=MENU_ITEMS).answers_per_question
+        asked = [(problem.text(problem.question_index(q)), n) for q, n in often.items()][:MOST_ROWS]
+    return render("report-choices.html", title=title, choices=choices, problem=problem, asked=asked)
 
 
 def _unused(value: Evaluation) -> list[ClassRow]:

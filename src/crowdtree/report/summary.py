@@ -10,10 +10,20 @@ import numpy as np
 from crowdtree.evaluation import Evaluation
 from crowdtree.loss import Loss
 from crowdtree.per_class import ClassRow
+from crowdtree.planning import PlanChoices
 from crowdtree.report.comparisons import Alternative
 from crowdtree.text import amount, number, percent, plural
 
-__all__ = ["PRICE", "Point", "about", "heading", "next_steps", "points", "weakest"]
+__all__ = [
+    "PRICE",
+    "Point",
+    "about",
+    "choices_heading",
+    "heading",
+    "next_steps",
+    "points",
+    "weakest",
+]
 
 ITEMS = 1000
 """Items of the examples in the text."""
@@ -37,6 +47,17 @@ def heading(value: Evaluation) -> str:
     return (
         f"{size}: {risk}{percent(value.decided_error)} wrong labels for "
         f"{amount(value.expected_answers, 'answer')} per item"
+    )
+
+
+def choices_heading(choices: PlanChoices) -> str:
+    """Title of a page about the choices for a goal."""
+    found = choices.recommended.performance
+    size = plural(choices.problem.n_classes, "class", "classes")
+    risk = "" if choices.problem.loss is None else f"expected loss {number(found.risk)}, "
+    return (
+        f"{size}: {risk}{percent(found.error)} wrong labels for "
+        f"{amount(found.answers, 'answer')} per item"
     )
 
 

@@ -7,96 +7,101 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from crowdtree.advise import (
+from crowdtree.files import problem_from_dict, problem_to_dict
+from crowdtree.planning import (
     CertificateCost,
-    Offer,
-    Promise,
+    ExpectedPerformance,
+    PlanMenu,
     Report,
     certificate_cost,
-    make_offer,
-    make_promise,
+    expected_performance,
+    make_menu,
     people_costs,
-    promise_of,
+    performance_job,
 )
-from crowdtree.files import problem_from_dict, problem_to_dict
 from crowdtree.policy import PlanPolicy
 from crowdtree.store.types import AnyPolicy, JsonObject
-from crowdtree.web.plan_jobs import Wish, make_wished, policy_of, read_offer, table_size
+from crowdtree.web.plan_jobs import Wish, make_wished, policy_of, read_menu, table_size
 from crowdtree.web.worker_process import WorkerProcess
 
 __all__ = ["PlanCache"]
 
 T = TypeVar("T")
-MOST_OFFERS = 8
-MOST_PROMISES = 200
+MAX_MENUS = 8
+MAX_PERFORMANCES = 200
 SMALL = 4000
 """Cells of a table (classes times questions) for which a tree is found at once."""
 
 
 class PlanCache:
-    """Offers of plans and what policies promise; computes what it does not hold yet."""
+    """Menus of plans and the performance of policies; computes what it does not hold yet."""
 
     def __init__(self) -> None:
         self.process = WorkerProcess()
-        self.offers: OrderedDict[str, Offer] = OrderedDict()
-        self.promises: OrderedDict[str, Promise] = OrderedDict()
-        self.by_policy: WeakKeyDictionary[AnyPolicy, Promise] = WeakKeyDictionary()
+        self.menus: OrderedDict[str, PlanMenu] = OrderedDict()
+        self.performances: OrderedDict[str, ExpectedPerformance] = OrderedDict()
+        self.by_policy: WeakKeyDictionary[AnyPolicy, ExpectedPerformance] = WeakKeyDictionary()
         """The same by object, because writing out a large policy as a key is slow."""
         self.certificates: OrderedDict[str, CertificateCost] = OrderedDict()
         self.extra: WeakKeyDictionary[AnyPolicy, dict[int, float]] = WeakKeyDictionary()
         """Answers per item in addition, by the least number of people per label."""
         self.pending: dict[tuple[AnyPolicy, int], asyncio.Task[None]] = {}
 
-    def known(self, problem: JsonObject) -> Offer | None:
+    def known(self, problem: JsonObject) -> PlanMenu | None:
         """The choices for a stored problem, if they are cached."""
-        return self.offers.get(_key(problem))
+        return self.menus.get(_key(problem))
 
-    async def offer(self, problem: JsonObject, report: Report | None = None) -> Offer:
+    async def menu(self, problem: JsonObject, report: Report | None = None) -> PlanMenu:
         """Work out the choices for a stored problem."""
         found = self.known(problem)
         if found is None:
             made = problem_from_dict(problem, "campaign")
-            found = await self.process.run(make_offer, made, report=report)
+            found = await self.process.run(make_menu, made, report=report)
             self.keep(problem, found)
         return found
 
-    async def read(self, content: bytes, name: str, options: JsonObject, report: Report) -> Offer:
+    async def read(
+        self, content: bytes, name: str, options: JsonObject, report: Report
+    ) -> PlanMenu:
         """Read a table and work out its choices."""
-        found = await self.process.run(read_offer, content, name, options, report=report)
+        found = await self.process.run(read_menu, content, name, options, report=report)
         self.keep(problem_to_dict(found.problem), found)
         return found
 
-    def keep(self, problem: JsonObject, offer: Offer) -> None:
-        """Cache the choices, and what they promise."""
-        _remember(self.offers, _key(problem), offer, MOST_OFFERS)
-        for choice in offer.choices:
-            _remember(self.promises, _policy_key(choice.policy), choice.promise, MOST_PROMISES)
+    def keep(self, problem: JsonObject, menu: PlanMenu) -> None:
+        """Cache the choices and their expected performance."""
+        _remember(self.menus, _key(problem), menu, MAX_MENUS)
+        for choice in menu.choices:
+            _remember(
+                self.performances, _policy_key(choice.policy), choice.performance, MAX_PERFORMANCES
+            )
 
-    async def promise(self, policy: AnyPolicy) -> Promise:
+    async def performance(self, policy: AnyPolicy) -> ExpectedPerformance:
         """What a policy is expected to do: exactly for a plan, by simulation for others."""
         if policy not in self.by_policy:
             key = _policy_key(policy)
-            if key not in self.promises:
-                _remember(self.promises, key, await self._promised(policy), MOST_PROMISES)
-            self.by_policy[policy] = self.promises[key]
+            if key not in self.performances:
+                _remember(self.performances, key, await self._performance(policy), MAX_PERFORMANCES)
+            self.by_policy[policy] = self.performances[key]
         return self.by_policy[policy]
 
-    async def _promised(self, policy: AnyPolicy) -> Promise:
+    async def _performance(self, policy: AnyPolicy) -> ExpectedPerformance:
         if isinstance(policy, PlanPolicy):
-            return await asyncio.to_thread(promise_of, policy)
-        return await self.process.run(make_promise, policy)
+            return await asyncio.to_thread(expected_performance, policy)
+        return await self.process.run(performance_job, policy)
 
-    async def promise_soon(self, policy: AnyPolicy, people: int = 1) -> Promise | None:
+    async def performance_soon(
+        self, policy: AnyPolicy, people: int = 1
+    ) -> ExpectedPerformance | None:
         """What a policy does with a least number of people per label; nothing while computed."""
         extra = self.extra.get(policy, {}).get(people, 0.0 if people == 1 else None)
         quick = policy in self.by_policy or isinstance(policy, PlanPolicy)
-        if extra is not None and (quick or _policy_key(policy) in self.promises):
-            found = await self.promise(policy)
-            return replace(found, answers=found.answers + extra) if extra else found
+        if extra is not None and (quick or _policy_key(policy) in self.performances):
+            found = await self.performance(policy)
+            return found.with_more_answers(extra) if extra else found
         if (policy, people) not in self.pending:
             task = asyncio.create_task(self._prepare(policy, people))
             self.pending[policy, people] = task
@@ -104,7 +109,7 @@ class PlanCache:
         return None
 
     async def _prepare(self, policy: AnyPolicy, people: int) -> None:
-        await self.promise(policy)
+        await self.performance(policy)
         await self.people_costs(policy, [people])
 
     def _settled(self, key: tuple[AnyPolicy, int], done: asyncio.Task[None]) -> None:
@@ -124,7 +129,7 @@ class PlanCache:
         key = f"{_policy_key(policy)} {bound} {items}"
         if key not in self.certificates:
             made = await self.process.run(certificate_cost, policy, bound, items)
-            _remember(self.certificates, key, made, MOST_PROMISES)
+            _remember(self.certificates, key, made, MAX_PERFORMANCES)
         return self.certificates[key]
 
     async def policy_of(self, wish: Wish) -> AnyPolicy:

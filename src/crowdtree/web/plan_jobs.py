@@ -1,4 +1,4 @@
-"""From what an owner sends to a policy or an offer; the slow part runs in the worker process."""
+"""From what an owner sends to a policy or a menu; the slow part runs in the worker process."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from crowdtree import advise, files
-from crowdtree.advise import Offer, Report
+from crowdtree import files, planning
 from crowdtree.designers import design, refuse_groups
 from crowdtree.errors import CrowdtreeError
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
+from crowdtree.output import load
+from crowdtree.planning import PlanChoice, PlanChoices, PlanMenu, Report
+from crowdtree.policy import PlanPolicy
 from crowdtree.policy.spec import LIMITS, PolicyKind, PolicySpec, make_policy, spec_of
 from crowdtree.problem import Problem
 from crowdtree.store.types import AnyPolicy, JsonObject
@@ -26,12 +28,13 @@ __all__ = [
     "make_wished",
     "policy_of",
     "problem_from_bytes",
-    "read_offer",
+    "read_menu",
     "table_size",
     "wish_of",
 ]
 
 EXAMPLE = "example:"
+PLAN_KINDS = ("choices", "policy", "plan")
 SUFFIXES = (".csv", ".xlsx", ".yaml", ".yml", ".json")
 MOST_UNPACKED = 64 * 2**20
 CHECKED = ("policy", *LIMITS)
@@ -122,18 +125,34 @@ def make_wished(report: Report, wish: Wish) -> AnyPolicy:
     return policy_of(wish)
 
 
-def read_offer(report: Report, content: bytes, name: str, options: JsonObject) -> Offer:
+def read_menu(report: Report, content: bytes, name: str, options: JsonObject) -> PlanMenu:
     """Read an uploaded table (or ``example:NAME``) and work out its choices."""
     report(0.02, "Reading the table")
     example = name.removeprefix(EXAMPLE)
+    given = None
     if example != name:
         problem = files.example(example)
+    elif files.kind_of(content, name=f"plan{Path(name).suffix.lower()}") in PLAN_KINDS:
+        given = _given_choice(content)
+        problem = given.policy.problem
     else:
         problem = problem_from_bytes(content, name, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         refuse_groups(design(problem, "gain", allow_groups=True))
-    return advise.make_offer(report, problem)
+    return planning.make_menu(report, problem, given)
+
+
+def _given_choice(content: bytes) -> PlanChoice:
+    """The policy of an uploaded plan."""
+    held = load(content, name="plan.json")
+    if isinstance(held, PlanChoices):
+        return held.recommended
+    policy = PlanPolicy(held, "curtailed") if isinstance(held, Plan) else held
+    if isinstance(held, Plan) and held.vote == "margin":
+        policy = PlanPolicy(held)
+    kind: Literal["tree", "adaptive"] = "tree" if isinstance(policy, PlanPolicy) else "adaptive"
+    return PlanChoice(kind, policy, planning.expected_performance(policy))
 
 
 def table_size(problem: JsonObject) -> int:

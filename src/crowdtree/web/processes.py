@@ -29,7 +29,7 @@ def allow_connections() -> None:
 def end_with_parent() -> None:
     """End this process when the one that started it has died, even if it was killed.
 
-    Otherwise the processes of ``--workers`` would go on and keep the port. A process that was not
+    Otherwise the processes of ``--processes`` would go on and keep the port. A process that was not
     started by :mod:`multiprocessing` has no such parent.
     """
     parent = multiprocessing.parent_process()

@@ -11,8 +11,8 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
-from crowdtree.advise import Report
 from crowdtree.errors import CrowdtreeError
+from crowdtree.planning import Report
 from crowdtree.web.auth import (
     SAFE,
     auditor_hash,

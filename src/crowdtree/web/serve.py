@@ -136,7 +136,7 @@ def run(serving: Serving, announce: Callable[[str], None]) -> None:
     """
     if serving.processes > 1 and not serving.database.startswith("postgres"):
         raise CrowdtreeError(
-            "serve: SQLite has one writer; use --database postgresql://... for --workers "
+            "serve: SQLite has one writer; use --database postgresql://... for --processes "
             f"{serving.processes}"
         )
     with _listen(serving.host, serving.port) as listener:

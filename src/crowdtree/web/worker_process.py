@@ -17,8 +17,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
-from crowdtree.advise import Report
 from crowdtree.errors import CrowdtreeError
+from crowdtree.planning import Report
 from crowdtree.store import Unavailable
 
 __all__ = ["WorkerProcess", "silent"]

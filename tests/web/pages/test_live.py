@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree.advise import promise_of
+from crowdtree.planning import expected_performance
 from crowdtree.plots.live_tree import flow_numbers, flow_svg
 from crowdtree.policy.spec import revised_policy
 from crowdtree.store.db.campaign_row import get_campaign
@@ -23,7 +23,7 @@ class LiveCampaign(Small):
     def picture(self):
         row = self.store.read(lambda c: get_campaign(c, self.number))
         return self.store.read(
-            lambda c: look(c, row, self.policy, promise_of(self.policy), self.clock.now)
+            lambda c: look(c, row, self.policy, expected_performance(self.policy), self.clock.now)
         )
 
     def notes(self) -> str:

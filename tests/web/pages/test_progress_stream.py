@@ -29,7 +29,7 @@ def test_the_wizard_receives_progress():
         plain = app.client.post("/new", data=form, headers=app.owner, follow_redirects=False)
         assert (plain.status_code, plain.headers["location"]) == (303, "/c/2/plan")
         # after a restart the choices are worked out again
-        app.client.app.state.crowdtree.plans.offers.clear()
+        app.client.app.state.crowdtree.plans.menus.clear()
         assert "Computing what each error costs" in app.get("/c/1/plan").text
         again = app.client.post("/c/1/plan/ready", data={}, headers=headers)
         assert json.loads(again.text.splitlines()[-1]) == {"go": "/c/1/plan"}

@@ -29,7 +29,7 @@ def test_only_what_the_server_made_is_shown_unescaped():
         for match in re.findall(r"\{\{ *([\w.]+)\|safe", page.read_text())
     }
     assert safe == {
-        *("drawn", "offer.chart", "tree", "flow", "instructions", "html", "shown.html", "row.html"),
+        *("drawn", "menu.chart", "tree", "flow", "instructions", "html", "shown.html", "row.html"),
         "consent",
         *(f"parts.{name}" for name in ("actions", "notes", "labels", "divided", "questions")),
         *("parts.workers", "parts.places", "parts.audit", "parts.monitor", "part", "chart"),

@@ -11,11 +11,11 @@ import typer
 
 from crowdtree.cli import inputs, render
 from crowdtree.cli.campaign.database import HERE, Database, import_server, next_step, opened
-from crowdtree.cli.options import AllowGroups, AsJson, File, Seed, with_options
-from crowdtree.cli.policy import check_target
+from crowdtree.cli.options import AllowGroups, AsJson, ExtraWorkers, File, Seed, with_options
+from crowdtree.cli.policy import check_target, chosen_policy
 from crowdtree.cli.streams import STANDARD_INPUT
 from crowdtree.errors import CrowdtreeError
-from crowdtree.plan import Plan
+from crowdtree.fixed_plan import Plan
 from crowdtree.policy.spec import PolicySpec, make_policy
 
 __all__ = ["create_verb"]
@@ -38,9 +38,7 @@ class PolicyOptions:
     max_answers: Annotated[
         int, typer.Option("--max-answers", help="Adaptive: most answers per item.")
     ] = 50
-    workers: Annotated[
-        int | None, typer.Option("--workers", help="Plan: extra workers beyond one per node.")
-    ] = None
+    workers: ExtraWorkers = None
     answers: Annotated[
         float | None, typer.Option("--answers", help="Plan: expected answers per item.")
     ] = None
@@ -83,7 +81,11 @@ def create_verb(
 ) -> None:
     """Create a campaign from a problem or a plan.
 
+    FILE is best the plan.json of crowdtree plan, which holds the policy.
+
     Examples:
+
+      crowdtree campaign create plan.json --name Birds
 
       crowdtree campaign create example:animals --workers 20 --name Birds
 
@@ -91,13 +93,7 @@ def create_verb(
     """
     store_module = import_server("crowdtree.store")
     campaigns = import_server("crowdtree.store.owner.campaigns")
-    plan = inputs.read_plan(file)
-    source = inputs.read_problem(file) if plan is None else plan
-    if options.adaptive:
-        check_target(
-            source.tree.problem if isinstance(source, Plan) else source, options.target_error
-        )
-    policy = make_policy(source, options.spec())
+    policy = _policy(file, options)
     settings = store_module.checked_settings(_settings(setting or []))
     with opened(database, new=True) as store:
         number = store.write(
@@ -114,6 +110,20 @@ def create_verb(
 
     then = next_step(database, "campaign", "items", number, "items.csv")
     render.emit(as_json, {"campaign": number}, show, then=then)
+
+
+def _policy(file: str, options: PolicyOptions) -> Any:
+    """The policy that `plan` chose, or the one that the options describe."""
+    chosen = chosen_policy(file, options)
+    if chosen is not None:
+        return chosen
+    plan = inputs.read_plan(file)
+    source = inputs.read_problem(file) if plan is None else plan
+    if options.adaptive:
+        check_target(
+            source.tree.problem if isinstance(source, Plan) else source, options.target_error
+        )
+    return make_policy(source, options.spec())
 
 
 def _named(file: str) -> str:

@@ -64,4 +64,4 @@ def command(verb: str, file: str, *words: object, reading: Reading | None = None
     "crowdtree staff 'my birds.csv' --workers 4 --worker-error 0.1"
     """
     options = reading.words() if reading is not None else []
-    return shlex.join(str(word) for word in ["crowdtree", verb, file, *words, *options])
+    return shlex.join(str(word) for word in ["crowdtree", *verb.split(), file, *words, *options])

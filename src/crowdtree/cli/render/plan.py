@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from crowdtree import files
@@ -11,13 +11,17 @@ from crowdtree.cli.options import PlanOutputs
 from crowdtree.designers.optimal import LESS_MISCLASSIFIED
 from crowdtree.errors import listing
 from crowdtree.evaluation import Evaluation
+from crowdtree.frontiers import Goal
+from crowdtree.planning import best_adaptive
 from crowdtree.plots import draw_tree
 from crowdtree.plots.tree_fold import views
 from crowdtree.plots.tree_model import Facts
+from crowdtree.problem import Problem
 from crowdtree.text import amount, number, percent, plural
 from crowdtree.tree import Tree
 
 __all__ = [
+    "adaptive_line",
     "finish",
     "show_certificate",
     "show_levels",
@@ -27,6 +31,8 @@ __all__ = [
     "tree_lines",
 ]
 
+MAX_QUICK_CELLS = 2500
+"""Classes times questions up to which an adaptive policy is simulated beside a tree."""
 MOST_NAMES = 6
 """Names of a folded subtree that are printed."""
 LEGEND = (
@@ -44,11 +50,30 @@ def finish(value: Evaluation, outputs: PlanOutputs, then: str) -> None:
 
     def show(console: Any) -> None:
         show_plan(console, value, outputs)
+        adaptive_line(console, value.tree.problem, Goal(answers=value.expected_answers))
 
     found = value.to_dict()
     if outputs.price is not None:
         found["expected_cost"] = outputs.price * value.expected_answers
     render.emit(outputs.as_json, found, show, (outputs.output, outputs.draw), then)
+
+
+def adaptive_line(
+    console: Any, problem: Problem, goal: Goal, prices: Sequence[float] | None = None
+) -> None:
+    """Say in one line what `plan` would give for the same goal, if that is quickly found."""
+    found = None
+    if problem.n_classes * problem.n_questions <= MAX_QUICK_CELLS:
+        found = best_adaptive(problem, goal, prices)
+    if found is None:
+        words = "an adaptive policy may need fewer answers"
+    else:
+        risk = "" if problem.loss is None else f"expected loss {number(found.risk)}, "
+        words = (
+            f"{risk}{percent(found.error)} wrong with {amount(found.answers, 'answer')} per item "
+            "(adaptive, simulated)"
+        )
+    console.print(f"[dim]With crowdtree plan: {words}.[/]\n")
 
 
 def show_plan(console: Any, value: Evaluation, outputs: PlanOutputs) -> None:

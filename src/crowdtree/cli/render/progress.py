@@ -12,6 +12,7 @@ __all__ = [
     "counting",
     "frontier_words",
     "item_words",
+    "job_words",
     "policy_words",
     "progress",
     "search_words",
@@ -80,6 +81,11 @@ def frontier_words(points: int, proven: float, gap: float) -> Words:
 def item_words(done: int, total: int) -> Words:
     """Progress of a simulation."""
     return f"{percent(done / total)} of the items", done / total
+
+
+def job_words(share: float, what: str) -> Words:
+    """Progress of a job that says what it does."""
+    return what, share
 
 
 def policy_words(name: str) -> Words:

@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from crowdtree.plan import Plan
-from crowdtree.text import number, percent, plural
+from crowdtree.fixed_plan import Plan
+from crowdtree.text import amount, number, percent, plural
 
-__all__ = ["show_frontier", "show_policies"]
+__all__ = ["show_choices", "show_frontier", "show_policies"]
 
 MOST_POINTS = 12
+
+
+def show_choices(console: Any, choices: Any) -> None:
+    """Print the choices for a goal, the recommended one first, and what is proven about them."""
+    from rich.table import Table
+
+    best = choices.recommended
+    found = best.performance
+    risk = "" if choices.problem.loss is None else f"expected loss {number(found.risk)}, "
+    paid = "" if choices.price is None else f" for {number(found.cost)}"
+    console.print(
+        f"[bold]{best.name.capitalize()}: {risk}{percent(found.error)} wrong[/] with [bold]"
+        f"{amount(found.answers, 'answer')}[/] per item{paid}."
+    )
+    console.print(f"{choices.reason}\n")
+    columns: list[tuple[str, str, Callable[[float], str]]]
+    columns = [("answers", "answers", number), ("wrong", "error", percent)]
+    columns += [] if choices.price is None else [("cost", "cost", number)]
+    columns += [] if choices.problem.loss is None else [("loss", "risk", number)]
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("plan", no_wrap=True)
+    for name, _, _ in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("wrong, 95 %", justify="right", no_wrap=True)
+    for choice in choices.choices:
+        row = choice.performance
+        sure = "exact" if row.exact else f"{_between(row.error, 100)} %"
+        cells = [form(getattr(row, part)) for _, part, form in columns]
+        table.add_row(choice.name, *cells, f"[dim]{sure}[/]")
+    console.print(table)
+    if choices.tree is not None:
+        console.print(f"[dim]Fixed tree: {choices.tree.proof}[/]")
+    if choices.missing:
+        console.print(f"[dim]{choices.missing}[/]")
+    console.print()
 
 
 def show_frontier(console: Any, points: Any, chosen: Any, *, priced: bool, undecided: bool) -> None:

@@ -11,8 +11,8 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.responses import Response
 
 from crowdtree import files
-from crowdtree.advise import Report
 from crowdtree.errors import CrowdtreeError
+from crowdtree.planning import Report
 from crowdtree.store.db.campaign_row import list_campaigns
 from crowdtree.store.queries.progress import progress
 from crowdtree.store.types import JsonObject

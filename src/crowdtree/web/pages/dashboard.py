@@ -61,8 +61,8 @@ async def live(request: Request, number: Number) -> Response:
 async def _picture(state: AppState, number: int) -> Picture:
     campaign = await state.store.aread(lambda c: get_campaign(c, number))
     policy = state.policy(campaign)
-    promise = await state.plans.promise_soon(policy, campaign.settings.people_per_item)
-    return await state.store.aread(lambda c: look(c, campaign, policy, promise, state.now))
+    performance = await state.plans.performance_soon(policy, campaign.settings.people_per_item)
+    return await state.store.aread(lambda c: look(c, campaign, policy, performance, state.now))
 
 
 async def _message(request: Request, picture: Picture) -> JsonObject:

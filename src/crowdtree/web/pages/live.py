@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from crowdtree.advise import Promise
+from crowdtree.planning import ExpectedPerformance
 from crowdtree.plots.live_tree import flow_numbers
 from crowdtree.policy import PlanPolicy
 from crowdtree.store.background.certifying import ASKING, WAITING
@@ -95,7 +95,7 @@ class Situation:
 
     campaign: Campaign
     policy: AnyPolicy
-    promise: Promise | None
+    planned: ExpectedPerformance | None
     """What was planned; not known while it is being computed."""
     facts: Progress
     votes: Votes
@@ -116,7 +116,7 @@ class Situation:
     @cached_property
     def forecast(self) -> Forecast:
         """Remaining answers and cost, from this campaign or at first from the plan."""
-        return _forecast(self.facts, self.promise)
+        return _forecast(self.facts, self.planned)
 
     @property
     def is_quiet(self) -> bool:
@@ -128,7 +128,7 @@ def look(
     connection: Connection,
     campaign: Campaign,
     policy: AnyPolicy,
-    promise: Promise | None,
+    planned: ExpectedPerformance | None,
     now: float,
 ) -> Picture:
     """Read the state of a campaign for its dashboard."""
@@ -136,7 +136,7 @@ def look(
     seen = Situation(
         campaign,
         policy,
-        promise,
+        planned,
         progress(connection, number_, now),
         _with_texts(divided(connection, number_), policy),
         last_answer_at(connection, number_),
@@ -197,11 +197,11 @@ def _with_texts(found: Divided, policy: AnyPolicy) -> Votes:
     return Votes(found.labels, rows, found.questions)
 
 
-def _forecast(facts: Progress, promise: Promise | None) -> Forecast:
+def _forecast(facts: Progress, planned: ExpectedPerformance | None) -> Forecast:
     items = facts["items"]
     left = facts["forecast"]["answers_left"]
-    if left is None and promise is not None:
-        left = promise.answers * (items["new"] + items["open"] / 2)
+    if left is None and planned is not None:
+        left = planned.answers * (items["new"] + items["open"] / 2)
     rate = facts["forecast"]["answers_per_minute"]
     seconds = 60 * left / rate if rate and left is not None else None
     if is_stuck(items, facts["waiting_for_workers"]):
@@ -244,7 +244,7 @@ def _headline(seen: Situation, notes: int) -> tuple[str, str]:
 
 def _values(seen: Situation) -> dict[str, str]:
     """The numbers of the page, as text."""
-    facts, promise, currency = seen.facts, seen.promise, seen.campaign.settings.currency
+    facts, planned, currency = seen.facts, seen.planned, seen.campaign.settings.currency
     items, answers = facts["items"], facts["answers"]
     each = facts["answers_per_item"]
     error = facts["estimated_error"]
@@ -260,9 +260,9 @@ def _values(seen: Situation) -> dict[str, str]:
         "answers": count(answers["counted"]),
         "skipped": count(answers["skipped"]),
         "each": "–" if each is None else number(each),
-        "each_planned": _planned(promise, "answers"),
+        "each_planned": _planned(planned, "answers"),
         "error": "–" if error is None else percent(error),
-        "error_planned": _planned(promise, "error"),
+        "error_planned": _planned(planned, "error"),
         "spent": money(facts["spent"], currency),
         "cost_total": money(facts["spent"] + (cost or 0.0), currency),
         "left": "–" if left is None or not running else count(left),
@@ -273,11 +273,11 @@ def _values(seen: Situation) -> dict[str, str]:
     }
 
 
-def _planned(promise: Promise | None, what: str) -> str:
-    if promise is None:
+def _planned(planned: ExpectedPerformance | None, what: str) -> str:
+    if planned is None:
         return "the plan is being computed"
-    about = "about" if promise.exact else "by simulation about"
-    words = percent(promise.error) if what == "error" else number(promise.answers)
+    about = "about" if planned.exact else "by simulation about"
+    words = percent(planned.error) if what == "error" else number(planned.answers)
     return f"planned {about} {words}"
 
 
@@ -503,22 +503,22 @@ def _question_notes(seen: Situation) -> Iterator[Note]:
         )
 
 
-def _promise_notes(seen: Situation) -> Iterator[Note]:
+def _plan_notes(seen: Situation) -> Iterator[Note]:
     """Errors and costs far above the plan."""
-    facts, promise = seen.facts, seen.promise
-    if promise is None or facts["items"]["labelled"] < FEW_VOTES:
+    facts, planned = seen.facts, seen.planned
+    if planned is None or facts["items"]["labelled"] < FEW_VOTES:
         return
     error, each = facts["estimated_error"], facts["answers_per_item"]
-    if error and error > 2 * promise.error:
+    if error and error > 2 * planned.error:
         yield Note(
             f"The labels are less certain than planned: {percent(error)} are expected to be "
-            f"wrong, {percent(promise.error)} were planned.",
+            f"wrong, {percent(planned.error)} were planned.",
             f"{seen.link}/items?status=labelled",
             "View the items",
         )
-    if each and each > 1.5 * promise.answers:
+    if each and each > 1.5 * planned.answers:
         yield Note(
-            f"Items need {amount(each, 'answer')} each, more than the {number(promise.answers)} "
+            f"Items need {amount(each, 'answer')} each, more than the {number(planned.answers)} "
             "planned: people make more errors than the table says.",
             f"{seen.link}/workers",
             "View the workers",
@@ -550,7 +550,7 @@ NOTES: tuple[Callable[[Situation], Iterator[Note]], ...] = (
     _gold_notes,
     _budget_notes,
     _question_notes,
-    _promise_notes,
+    _plan_notes,
     _revision_notes,
 )
 """What may need the owner's attention, in the order of the page."""

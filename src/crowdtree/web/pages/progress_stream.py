@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from fastapi import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
-from crowdtree.advise import Report
 from crowdtree.errors import CrowdtreeError
+from crowdtree.planning import Report
 from crowdtree.store.types import JsonObject
 from crowdtree.web.errors import FAULT
 from crowdtree.web.pages.base import refusal, wants_json

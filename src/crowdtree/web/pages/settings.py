@@ -82,7 +82,7 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
 
     campaign, facts, joins = await state.store.aread(look)
     policy = state.policy(campaign)
-    promise = await state.plans.promise(policy)
+    performance = await state.plans.performance(policy)
     people_per_item = campaign.settings.people_per_item
     extra = await state.plans.people_costs(policy, _numbers_of_people(policy, people_per_item))
     missing: list[str] = []
@@ -95,9 +95,9 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
         campaign=campaign,
         facts=facts,
         joins=joins,
-        promise=promise,
-        answers=promise.answers + extra[people_per_item],
-        by_people={n: promise.answers + more for n, more in extra.items()},
+        performance=performance,
+        answers=performance.answers + extra[people_per_item],
+        by_people={n: performance.answers + more for n, more in extra.items()},
         written=shown_settings(campaign.settings.model_dump()),
         seen=seen_of(_shown(campaign)),
         examples=sum(1 for text in campaign.settings.examples.values() if text.strip()),

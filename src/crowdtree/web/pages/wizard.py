@@ -13,9 +13,9 @@ from sqlalchemy.engine import Connection
 from starlette.datastructures import UploadFile
 from starlette.responses import HTMLResponse, Response
 
-from crowdtree.advise import SIMULATED, Report
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.items import KEYS, item_format
+from crowdtree.planning import MENU_ITEMS, Report
 from crowdtree.plots.html import tree_section
 from crowdtree.plots.trees import tree_views
 from crowdtree.policy import PlanPolicy
@@ -52,12 +52,12 @@ async def plan(request: Request, number: Number, owner: OwnerNeeded) -> Response
     found = state.plans.known(campaign.problem)
     if campaign.status == "draft" and found is None:
         return render(request, "working.html", **values)
-    promise = await state.plans.promise(policy)
-    values |= {"promise": promise, "tree": await asyncio.to_thread(_tree, request, policy)}
+    performance = await state.plans.performance(policy)
+    values |= {"performance": performance, "tree": await asyncio.to_thread(_tree, request, policy)}
     values["costs"] = policy.problem.loss is not None
     if found is not None:
-        chosen = found.nearest(policy, promise).key
-        values |= {"offer": found, "chosen": chosen, "simulated": SIMULATED}
+        chosen = found.nearest(policy, performance).key
+        values |= {"menu": found, "chosen": chosen, "simulated": MENU_ITEMS}
         certify = shown_settings({"certify": campaign.settings.certify})["certify"]
         values |= {"certify": certify, "most": MOST_SIMULATED}
     return render(request, "plan.html", **values)
@@ -70,7 +70,7 @@ async def ready(request: Request, number: Number) -> Response:
     campaign = await _campaign(state, number)
 
     async def make(report: Report) -> str:
-        await state.plans.offer(campaign.problem, report)
+        await state.plans.menu(campaign.problem, report)
         return f"/c/{number}/plan"
 
     return await with_progress(request, make)
@@ -80,7 +80,7 @@ async def ready(request: Request, number: Number) -> Response:
 async def tree(request: Request, number: Number, choice: str = "") -> Response:
     """Draw the tree of a choice."""
     campaign = await _campaign(state_of(request), number)
-    found = await state_of(request).plans.offer(campaign.problem)
+    found = await state_of(request).plans.menu(campaign.problem)
     policy = found.get(choice).policy
     return HTMLResponse(await asyncio.to_thread(_tree, request, policy))
 
@@ -100,7 +100,7 @@ async def checks(
     count = items.strip().replace(",", "")[:9]
     if not count.isascii() or not count.isdigit() or not 1 <= int(count) <= MOST_SIMULATED:
         raise CrowdtreeError(f"items: expected a whole number from 1 to {MOST_SIMULATED:,}")
-    policy = (await state.plans.offer(campaign.problem)).get(choice).policy
+    policy = (await state.plans.menu(campaign.problem)).get(choice).policy
     found = await state.plans.certificate(policy, bound, int(count))
     return HTMLResponse(fragment(request, "part-checks.html", found=found))
 
@@ -116,7 +116,7 @@ async def choose(request: Request, number: Number) -> Response:
     state = state_of(request)
     form = await request.form()
     campaign = await _campaign(state, number)
-    choice = (await state.plans.offer(campaign.problem)).get(str(form.get("choice", "")))
+    choice = (await state.plans.menu(campaign.problem)).get(str(form.get("choice", "")))
     changes = changes_of(form, ("price", "currency", "certify"))
 
     def apply(connection: Connection) -> None:

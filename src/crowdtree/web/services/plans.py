@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-from crowdtree.advise import Report
+from crowdtree.planning import Report
 from crowdtree.store import Settings, checked_settings
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.owner import campaigns, drafts, revisions

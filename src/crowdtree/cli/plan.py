@@ -1,0 +1,194 @@
+"""The verb `plan`: the best policy for an error, a budget or a loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from crowdtree import files
+from crowdtree.cli import inputs, render
+from crowdtree.cli.options import (
+    AsJson,
+    Output,
+    ProblemFile,
+    ReadingGroups,
+    Seed,
+    check_draw,
+    check_outputs,
+    check_plan,
+    with_options,
+)
+from crowdtree.cli.render.plan import show_tree
+from crowdtree.cli.render.progress import job_words, progress
+from crowdtree.cli.render.tables import show_choices
+from crowdtree.errors import CrowdtreeError
+from crowdtree.evaluation import evaluate
+from crowdtree.frontiers import Goal
+from crowdtree.planning import MAX_ANSWERS, TIME_LIMIT, PlanChoices, plan
+from crowdtree.plots import draw_tree
+from crowdtree.problem import Problem
+
+__all__ = ["GoalOptions", "plan_verb"]
+
+
+@dataclass(frozen=True)
+class GoalOptions:
+    """What to plan for: exactly one of these."""
+
+    error: Annotated[
+        float | None,
+        typer.Option("--error", metavar="E", help="Wrong labels, at most: 0.01 for 1 %."),
+    ] = None
+    answers: Annotated[
+        float | None,
+        typer.Option("--answers", metavar="N", help="Expected answers per item, at most."),
+    ] = None
+    cost: Annotated[
+        float | None,
+        typer.Option("--cost", metavar="C", help="Expected price per item, at most."),
+    ] = None
+    max_loss: Annotated[
+        float | None,
+        typer.Option("--max-loss", metavar="L", help="Expected loss per item, at most."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.given:
+            self.goal.check()
+
+    @property
+    def goal(self) -> Goal:
+        """The goal as the library takes it."""
+        undecided = getattr(self, "undecided", 0.0)
+        return Goal(self.error, self.answers, self.cost, self.max_loss, undecided)
+
+    @property
+    def given(self) -> bool:
+        """Whether there is a goal."""
+        return (self.error, self.answers, self.cost, self.max_loss) != (None,) * 4
+
+    def plan(
+        self,
+        problem: Problem,
+        prices: list[float] | None,
+        reading: ReadingGroups,
+        **options: Any,
+    ) -> PlanChoices:
+        """Plan for the goal."""
+        if self.cost is not None and prices is None:
+            raise CrowdtreeError("--cost: give the --price of an answer, or use --answers")
+        return plan(
+            problem,
+            error=self.error,
+            answers=self.answers,
+            cost=self.cost,
+            max_loss=self.max_loss,
+            price=prices,
+            allow_groups=reading.allow_groups,
+            **options,
+        )
+
+    def words(self) -> list[object]:
+        """The goal as arguments of a command."""
+        pairs = (
+            ("--error", self.error),
+            ("--answers", self.answers),
+            ("--cost", self.cost),
+            ("--max-loss", self.max_loss),
+        )
+        return [word for name, value in pairs if value is not None for word in (name, f"{value:g}")]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Output options."""
+
+    as_json: AsJson = False
+    output: Output = None
+    tree: Annotated[
+        bool, typer.Option("--tree", help="Show, write and draw the fixed tree instead.")
+    ] = False
+    draw: Annotated[
+        Path | None,
+        typer.Option(
+            "--draw", metavar="FILE", help="Draw the fixed tree to FILE.svg, .png or .html."
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        check_plan(self.output)
+        check_draw(self.draw)
+        check_outputs([self.output, self.draw])
+
+
+@with_options
+def plan_verb(
+    file: ProblemFile,
+    *,
+    goal: GoalOptions,
+    price: inputs.Prices = None,
+    outputs: Outputs,
+    max_answers: Annotated[
+        int, typer.Option("--max-answers", min=1, help="Most answers to one item.")
+    ] = MAX_ANSWERS,
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", metavar="S", min=0.0, help="Seconds to search trees.")
+    ] = TIME_LIMIT,
+    reading: ReadingGroups,
+    seed: Seed = 0,
+) -> None:
+    """Plan a campaign: the best policy for an error, a budget or a loss.
+
+    An adaptive policy chooses each question by the answers so far. Beside it stands the best fixed
+    tree, for those who need one to print or to explain.
+
+    Examples:
+
+      crowdtree plan example:animals --error 0.01
+
+      crowdtree plan birds.csv --answers 8 -o plan.json
+
+      crowdtree plan birds.csv --cost 0.25 --price 0.02 --price hunts=0.05
+
+      crowdtree plan example:mushrooms --max-loss 0.1
+
+      crowdtree plan birds.csv --error 0.01 --tree --draw tree.svg
+    """
+    if not goal.given:
+        raise CrowdtreeError("plan: say what to plan for: --error, --answers, --cost or --max-loss")
+    problem = inputs.read_problem(file, reading)
+    prices = inputs.read_prices(problem, price)
+    with progress(job_words) as watch:
+        choices = goal.plan(
+            problem,
+            prices,
+            reading,
+            max_answers=max_answers,
+            time_limit=time_limit,
+            rng=seed,
+            progress=watch,
+        )
+    fixed = choices.fixed_plan
+    if fixed is None and (outputs.tree or outputs.draw is not None):
+        raise CrowdtreeError(f"--tree: no fixed tree reaches this: {choices.missing}")
+    if outputs.output is not None and outputs.tree and fixed is not None:
+        files.save_plan(fixed, outputs.output)
+    elif outputs.output is not None:
+        choices.save(outputs.output)
+    if outputs.draw is not None and fixed is not None:
+        draw_tree(fixed, outputs.draw)
+
+    def show(console: Any) -> None:
+        show_choices(console, choices)
+        if outputs.tree and fixed is not None:
+            show_tree(console, evaluate(fixed))
+
+    if outputs.output is not None:
+        then = render.command("simulate", str(outputs.output))
+    else:
+        options = [*goal.words(), *inputs.price_words(price), "-o", "plan.json"]
+        then = render.command("plan", file, *options, reading=reading)
+    render.emit(outputs.as_json, choices.to_dict(), show, (outputs.output, outputs.draw), then)

@@ -1,0 +1,214 @@
+"""Adaptive policies by the threshold at which they stop, simulated as far as needed."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.evaluation import evaluate
+from crowdtree.frontiers import Goal
+from crowdtree.frontiers.all_plans import least_index
+from crowdtree.planning.choices import ExpectedPerformance, PlanChoice
+from crowdtree.policy import AdaptivePolicy, PlanPolicy, Policy, expected_answers
+from crowdtree.problem import Problem
+from crowdtree.simulation import Estimate, Run, simulate
+
+__all__ = [
+    "MENU_ITEMS",
+    "AdaptiveCurve",
+    "Report",
+    "expected_performance",
+    "silent",
+    "simulated_performance",
+]
+
+Report = Callable[[float, str], None]
+"""Receives the share of the work that is done (0 to 1), and what is being done."""
+ITEMS = 20_000
+"""Simulated items of each adaptive policy that is tried."""
+MENU_ITEMS = 4000
+"""The same for the menu of a new campaign, which has many policies."""
+MAX_ANSWERS = 200
+RATIO = 1.05
+"""Ratio of neighbouring stopping thresholds that are tried."""
+LEAST_TARGET = 1e-7
+SAME = 1e-9
+
+
+def silent(share: float, what: str) -> None:
+    """Report nothing."""
+
+
+class AdaptiveCurve:
+    """Adaptive policies by the threshold at which they stop, simulated as far as needed.
+
+    Thresholds are numbered, the loosest first. The same items and people are simulated for each,
+    and questions do not depend on the threshold, so that answers only grow along the curve.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        goal: Goal,
+        prices: NDArray[np.float64] | None = None,
+        max_answers: int = MAX_ANSWERS,
+        rng: int = 0,
+        items: int = ITEMS,
+        report: Report | None = None,
+    ) -> None:
+        self.problem, self.goal, self.prices = problem, goal, prices
+        self.max_answers, self.rng, self.items = max_answers, rng, items
+        self.report = report or silent
+        self.by_loss = problem.loss is not None and goal.error is None
+        self._top = 0.9
+        if self.by_loss:
+            assert problem.loss is not None
+            self._top = float(problem.loss.decide(problem.prior).risk)
+            if problem.loss.refer is not None:  # at that price every item would be referred
+                self._top = min(self._top, 0.999 * problem.loss.refer)
+        self._tried: dict[int, PlanChoice] = {}
+
+    def step_at(self, target: float) -> int:
+        """Number of the loosest threshold that is at most a target."""
+        return max(0, int(np.ceil(np.log(self._top / target) / np.log(RATIO) - SAME)))
+
+    @cached_property
+    def last(self) -> int:
+        """Number of the tightest threshold."""
+        return self.step_at(LEAST_TARGET * self._top)
+
+    @property
+    def least_error(self) -> Estimate:
+        """Smallest error of the policies that were simulated."""
+        return min(choice.performance.error for choice in self._tried.values())
+
+    def at(self, step: int) -> PlanChoice:
+        """The policy that stops at a threshold, simulated."""
+        if step not in self._tried:
+            done = len(self._tried)
+            self.report(0.4 + 0.6 * done / (done + 8), "Simulating adaptive policies")
+            policy = self._policy(self._top * RATIO**-step)
+            performance = simulated_performance(policy, self.items, self.rng, self.prices)
+            self._tried[step] = PlanChoice(
+                "adaptive",
+                policy,
+                performance,
+                f"Simulated with {self.items:,} items; not proven best.",
+            )
+        return self._tried[step]
+
+    def _policy(self, target: float) -> AdaptivePolicy:
+        options: dict[str, Any] = {"max_answers": self.max_answers, "strict": False}
+        options["target_loss" if self.by_loss else "target_error"] = float(f"{target:.4g}")
+        if self.prices is not None and self.goal.answers is None:
+            options["price"] = self.prices
+        return AdaptivePolicy(self.problem, **options)
+
+    def best(self) -> tuple[PlanChoice | None, str]:
+        """The best policy for the goal; else the reason why there is none."""
+        goal = self.goal
+        if goal.error is not None:
+            return self._reaching(goal.error, lambda found: found.error, "error")
+        if goal.loss is not None:
+            return self._reaching(goal.loss, lambda found: found.risk, "loss")
+        if goal.cost is not None and self.problem.loss is not None:
+            return self._cheapest_in_all(goal.cost)
+        if goal.cost is not None:
+            return self._within(goal.cost, lambda found: found.cost, "cost")
+        assert goal.answers is not None
+        return self._within(goal.answers, lambda found: found.answers, "answers")
+
+    def _reaching(
+        self, limit: float, measure: Callable[[ExpectedPerformance], Estimate], name: str
+    ) -> tuple[PlanChoice | None, str]:
+        """Loosest threshold whose error (or loss) is at most a limit, interval included."""
+
+        def good(step: int) -> bool:
+            return measure(self.at(step).performance).high <= limit
+
+        high = self.step_at(limit) if limit else self.last
+        for _ in range(3):  # an item may end before it reaches the threshold
+            if good(high):
+                break
+            high += self.step_at(self._top / 4)
+        else:
+            least = measure(self.at(high).performance)
+            return None, f"{name}: {limit:g} is out of reach; the adaptive policy gets to {least:g}"
+        low = -1
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if good(middle) else (middle, high)
+        return self.at(high), ""
+
+    def _within(
+        self, limit: float, measure: Callable[[ExpectedPerformance], Estimate], name: str
+    ) -> tuple[PlanChoice | None, str]:
+        """Tightest threshold whose mean keeps a budget."""
+        low, high = -1, self.last + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            fits = measure(self.at(middle).performance) <= limit
+            low, high = (middle, high) if fits else (low, middle)
+        if low < 0 or not self.at(low).performance.answers:
+            return None, f"{name}: {limit:g} is too low for any answer"
+        return self.at(low), ""
+
+    def _cheapest_in_all(self, budget: float) -> tuple[PlanChoice | None, str]:
+        """Threshold of the least price plus expected loss within a budget."""
+
+        def total(step: int) -> float:
+            found = self.at(step).performance
+            return float(found.cost + found.risk) if found.cost <= budget else np.inf
+
+        best = least_index(total, 0, self.last)
+        if not np.isfinite(total(best)):
+            return None, f"cost: {budget:g} is too low for any answer"
+        return self.at(best), ""
+
+
+def simulated_performance(
+    policy: Policy[Any],
+    items: int = MENU_ITEMS,
+    rng: int = 0,
+    prices: NDArray[np.float64] | None = None,
+) -> ExpectedPerformance:
+    """Expected performance by simulation; stated errors vary less than counts of wrong labels."""
+    run = simulate(policy.problem, policy, items=items, rng=rng)
+    error, risk = _above_zero(run.stated_error), _above_zero(run.stated_risk)
+    return ExpectedPerformance(error, run.answers_per_item, False, risk, _cost(run, prices))
+
+
+def _above_zero(value: Estimate) -> Estimate:
+    return Estimate(value, max(value.low, 0.0), value.high)
+
+
+def _cost(run: Run, prices: NDArray[np.float64] | None) -> Estimate:
+    """Mean price per item; its interval is as wide as that of the answers."""
+    if prices is None:
+        return Estimate(np.nan, np.nan, np.nan)
+    cost, answers = float(run.asked @ prices) / run.items, run.answers_per_item
+    each = cost / float(answers) if answers else 0.0
+    return Estimate(cost, each * answers.low, each * answers.high)
+
+
+def expected_performance(policy: Policy[Any]) -> ExpectedPerformance:
+    """Expected performance of a policy: exact for a plan, simulated for others.
+
+    >>> import crowdtree as ct
+    >>> round(expected_performance(PlanPolicy(ct.design(ct.example("table1")))).error, 4)
+    0.0823
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if not isinstance(policy, PlanPolicy):
+            return simulated_performance(policy)
+        value = evaluate(policy.voted)
+        answers = expected_answers(policy.plan, policy.stopping)
+        numbers = (value.misclassification, answers, value.risk, np.nan)
+        error, mean, risk, cost = (Estimate(number, number, number) for number in numbers)
+        return ExpectedPerformance(error, mean, True, risk, cost)

@@ -1,0 +1,204 @@
+"""Policies to choose from, with their expected performance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from crowdtree.fixed_plan import Plan
+from crowdtree.frontiers import Goal
+from crowdtree.policy import PlanPolicy, Policy, policy_from_dict
+from crowdtree.problem import Problem
+from crowdtree.result_methods import Framed, HtmlShown, Saved
+from crowdtree.simulation import Estimate
+from crowdtree.text import amount, percent
+
+__all__ = ["ExpectedPerformance", "PlanChoice", "PlanChoices"]
+
+Kind = Literal["adaptive", "tree"]
+
+
+@dataclass(frozen=True)
+class ExpectedPerformance:
+    """Expected performance of a policy, per item: exact for a plan, else simulated.
+
+    Numbers carry their 95 % interval, of width 0 where they are exact. `error` is the share of all
+    items whose label is wrong, `cost` the price of the answers (NaN without prices), `risk` the
+    expected loss (the error, where every mistake costs the same).
+    """
+
+    error: Estimate
+    answers: Estimate
+    exact: bool
+    risk: Estimate
+    cost: Estimate
+
+    def with_more_answers(self, extra: float) -> ExpectedPerformance:
+        """The same with some more answers per item."""
+        low, high = (end + extra for end in self.answers.interval)
+        return replace(self, answers=Estimate(self.answers + extra, low, high))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON, with the intervals of simulated numbers."""
+        data: dict[str, Any] = {"exact": self.exact}
+        for name in ("error", "answers", "risk", "cost"):
+            value: Estimate = getattr(self, name)
+            if np.isnan(value):
+                continue
+            data[name] = float(value)
+            if not self.exact:
+                data[f"{name}_interval"] = list(value.interval)
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ExpectedPerformance:
+        """Read what :meth:`to_dict` wrote."""
+
+        def estimate(name: str) -> Estimate:
+            value = data.get(name, np.nan)
+            return Estimate(value, *data.get(f"{name}_interval", (value, value)))
+
+        numbers = {name: estimate(name) for name in ("error", "answers", "risk", "cost")}
+        return cls(exact=bool(data["exact"]), **numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class PlanChoice:
+    """A policy with its expected performance and what is proven about it."""
+
+    kind: Kind
+    policy: Policy[Any]
+    performance: ExpectedPerformance
+    proof: str = ""
+    target: float = float("nan")
+    """Error or loss for which the menu of a campaign has it."""
+
+    @property
+    def key(self) -> str:
+        """Name of the choice in a menu."""
+        return f"{self.kind}-{self.target:g}"
+
+    @property
+    def name(self) -> str:
+        """The kind of policy in words."""
+        if not isinstance(self.policy, PlanPolicy):
+            return "adaptive policy"
+        lead = self.policy.voted.vote == "margin"
+        return f"fixed tree, {'votes until a lead' if lead else 'majority votes'}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            **self.performance.to_dict(),
+            "proof": self.proof,
+            "policy": self.policy.to_dict(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class PlanChoices(Framed, Saved, HtmlShown):
+    """The best that was found for a goal: an adaptive policy, and the best fixed tree beside it.
+
+    Attributes
+    ----------
+    problem, goal, price
+        What was asked for; `price` is ``None`` without prices.
+    choices
+        The adaptive policy and the fixed tree, as far as they reach the goal.
+    recommended
+        The choice to use: the adaptive policy, unless something speaks against it.
+    reason
+        Why it is recommended.
+    missing
+        Why a choice is missing, if one is.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> choices = ct.plan(ct.example("table1"), error=0.01)
+    >>> choices.recommended.kind, choices.policy.problem == choices.problem
+    ('adaptive', True)
+    >>> float(choices.adaptive.performance.answers) < float(choices.tree.performance.answers)
+    True
+    """
+
+    problem: Problem
+    goal: Goal
+    price: tuple[float, ...] | None
+    choices: tuple[PlanChoice, ...]
+    reason: str
+    missing: str = ""
+
+    @property
+    def recommended(self) -> PlanChoice:
+        """The choice to use: the first one."""
+        return self.choices[0]
+
+    @property
+    def policy(self) -> Policy[Any]:
+        """The recommended policy, for :func:`crowdtree.simulate` and campaigns."""
+        return self.recommended.policy
+
+    @property
+    def adaptive(self) -> PlanChoice | None:
+        """The adaptive policy, if it reaches the goal."""
+        return next((c for c in self.choices if c.kind == "adaptive"), None)
+
+    @property
+    def tree(self) -> PlanChoice | None:
+        """The best fixed tree, if one reaches the goal."""
+        return next((c for c in self.choices if c.kind == "tree"), None)
+
+    @property
+    def fixed_plan(self) -> Plan | None:
+        """The tree and the votes of the best fixed tree."""
+        policy = None if self.tree is None else self.tree.policy
+        return policy.plan if isinstance(policy, PlanPolicy) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON, without the problem."""
+        goal = {name: value for name, value in self.goal._asdict().items() if value}
+        return {
+            "goal": goal,
+            **({} if self.price is None else {"price": list(self.price)}),
+            "recommended": self.recommended.kind,
+            "reason": self.reason,
+            **({"missing": self.missing} if self.missing else {}),
+            "choices": [choice.to_dict() for choice in self.choices],
+        }
+
+    @classmethod
+    def from_dict(cls, problem: Problem, data: Mapping[str, Any]) -> PlanChoices:
+        """Read what :meth:`to_dict` wrote."""
+        choices = tuple(
+            PlanChoice(
+                row["kind"],
+                policy_from_dict(problem, row["policy"]),
+                ExpectedPerformance.from_dict(row),
+                row["proof"],
+            )
+            for row in data["choices"]
+        )
+        price = tuple(data["price"]) if "price" in data else None
+        goal = Goal(**data["goal"])
+        return cls(problem, goal, price, choices, data["reason"], data.get("missing", ""))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PlanChoices):
+            return NotImplemented
+        return self.problem == other.problem and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.problem, self.reason))
+
+    def __repr__(self) -> str:
+        found = self.recommended.performance
+        return (
+            f"PlanChoices({self.recommended.name}: {percent(found.error)} wrong with "
+            f"{amount(found.answers, 'answer')} per item)"
+        )

@@ -1,0 +1,84 @@
+"""The best fixed tree for a goal, by any kind of vote."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.designers import design, refuse_groups
+from crowdtree.errors import CrowdtreeError
+from crowdtree.fixed_plan import Vote
+from crowdtree.frontiers import Goal, Selection, frontier
+from crowdtree.planning.choices import ExpectedPerformance, PlanChoice
+from crowdtree.policy import PlanPolicy
+from crowdtree.problem import Problem
+from crowdtree.simulation import Estimate
+
+__all__ = ["MAX_POINTS", "MAX_VOTES", "best_tree", "tree_choice", "value_of"]
+
+MAX_VOTES: dict[Vote, int] = {"margin": 25, "majority": 51}
+MAX_POINTS = 40
+
+
+def best_tree(
+    problem: Problem,
+    goal: Goal,
+    prices: NDArray[np.float64] | None,
+    allow_groups: bool,
+    time_limit: float,
+) -> tuple[PlanChoice | None, str]:
+    """The best fixed tree by any kind of vote; else the reason why there is none."""
+    try:
+        quick = design(problem, "fm", allow_groups=True)
+    except CrowdtreeError as error:  # no question can be asked first, but an adaptive policy may
+        return None, str(error)
+    if not allow_groups:
+        refuse_groups(quick)
+    best: PlanChoice | None = None
+    why = ""
+    for vote, most in MAX_VOTES.items():
+        front = frontier(
+            problem,
+            vote,
+            method="greedy",
+            price=prices,
+            max_votes=most,
+            max_points=MAX_POINTS,
+            time_limit=time_limit,
+            allow_groups=True,
+        )
+        try:
+            # A majority takes more answers than a lead of the same error, but for rounding.
+            limit = time_limit if best is None else 0.0
+            choice = tree_choice(front.select(**goal._asdict(), time_limit=limit), prices)
+        except CrowdtreeError as error:
+            why = why or str(error)
+            continue
+        if best is None or value_of(choice, goal, prices) < value_of(best, goal, prices):
+            best = choice
+    return (None, why) if best is None else (best, "")
+
+
+def value_of(choice: PlanChoice, goal: Goal, prices: NDArray[np.float64] | None = None) -> Estimate:
+    """What a goal leaves to be minimised, of a choice that keeps it."""
+    found, loss = choice.performance, choice.policy.problem.loss
+    if goal.error is not None or goal.loss is not None:
+        return found.answers if prices is None else found.cost
+    if loss is None:
+        return found.error
+    if goal.cost is None:
+        return found.risk
+    low, high = found.risk.low + found.cost.low, found.risk.high + found.cost.high
+    return Estimate(found.risk + found.cost, low, high)
+
+
+def tree_choice(
+    chosen: Selection, prices: NDArray[np.float64] | None = None, target: float = np.nan
+) -> PlanChoice:
+    """A chosen tree as a choice; its numbers are exact."""
+    point = chosen.point
+    cost = np.nan if prices is None else point.expected_cost
+    numbers = (point.misclassification, point.expected_answers, point.risk, cost)
+    error, answers, risk, paid = (Estimate(value, value, value) for value in numbers)
+    performance = ExpectedPerformance(error, answers, True, risk, paid)
+    return PlanChoice("tree", PlanPolicy(chosen.plan), performance, chosen.proof, target)

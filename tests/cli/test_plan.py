@@ -1,0 +1,111 @@
+"""The verb plan, and the verbs that read what it wrote."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import crowdtree as ct
+from cli.helpers import complaint, result, run
+
+
+@pytest.fixture
+def chosen(birds, tmp_path, capsys):
+    """A plan for 3 % wrong labels, as a file."""
+    path = tmp_path / "plan.json"
+    assert run("plan", birds, "--error", 0.03, "--price", 0.5, "-o", path) == 0
+    capsys.readouterr()
+    return path
+
+
+def test_both_choices_are_shown_with_what_is_proven(birds, capsys):
+    assert run("plan", birds, "--error", 0.03) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Adaptive policy: ")
+    assert "fixed tree, votes until a lead" in out
+    assert "proven: no tree" in out
+    assert out.endswith("-o plan.json\n")
+    data = result(capsys, "plan", birds, "--answers", 4)
+    assert [row["kind"] for row in data["choices"]] == ["adaptive", "tree"]
+    assert all(row["answers"] <= 4 for row in data["choices"])
+    assert data["recommended"] == "adaptive"
+
+
+def test_simulate_report_explain_campaigns_and_python_read_the_plan(chosen, tmp_path, capsys):
+    choices = ct.load(chosen)
+    run_ = result(capsys, "simulate", chosen, "--items", 4000)
+    answers = choices.recommended.performance.answers
+    assert run_["answers_per_item"] == pytest.approx(answers, rel=0.05)
+    page = tmp_path / "page.html"
+    told = result(capsys, "report", chosen, "-o", page)
+    assert told["expected_answers"] == answers
+    assert told["expected_cost"] == pytest.approx(0.5 * answers)
+    assert "The best fixed tree" in page.read_text()
+    assert run("explain", chosen, "--class", "robin") == 0
+    database = f"sqlite:///{tmp_path}/c.db"
+    assert run("campaign", "create", chosen, "--database", database, "--json") == 0
+    capsys.readouterr()
+
+
+def test_options_that_the_plan_has_decided_are_refused(chosen, birds, capsys):
+    for words in (
+        ("simulate", chosen, "--target-error", 0.1),
+        ("simulate", chosen, "--policy", "batch"),
+        ("report", chosen, "--error", 0.1),
+        ("report", chosen, "--price", 2),
+        ("campaign", "create", chosen, "--workers", 3),
+    ):
+        assert "plan.json" in complaint(capsys, *words)
+    assert "has no tree; crowdtree plan --tree" in complaint(capsys, "evaluate", chosen)
+    assert "contains its problem" in complaint(capsys, "simulate", chosen, "--worker-error", 0.1)
+
+
+def test_the_tree_alone_can_be_written_and_drawn(birds, tmp_path, capsys):
+    tree, picture = tmp_path / "tree.json", tmp_path / "tree.svg"
+    words = ("plan", birds, "--error", 0.03, "--tree", "-o", tree, "--draw", picture)
+    assert run(*words) == 0
+    assert "until one side leads by" in capsys.readouterr().out
+    plan = ct.load_plan(tree)
+    assert ct.evaluate(plan).misclassification <= 0.03
+    assert picture.exists()
+    found = result(capsys, "simulate", tree, "--items", 4000)  # as the plan that it is
+    assert found["answers_per_item"] == pytest.approx(ct.evaluate(plan).expected_answers, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "--error, --answers, --cost or --max-loss"),
+        (["--error", 0.1, "--answers", 3], "exactly one of"),
+        (["--error", 2], "from 0 to below 1"),
+        (["--error", 0], "out of reach"),
+        (["--answers", 0.1], "too low"),
+        (["--cost", 3], "give the --price"),
+        (["--cost", 3, "--price", "flies=2"], "have no price; add --price NUMBER"),
+        (["--cost", 3, "--price", "x=2"], "not in the problem"),
+        (["--error", 0.1, "--price", "dear"], "expected 0.02 or question=0.02"),
+        (["--max-loss", 1], "every mistake costs 1"),
+        (["--error", 0.1, "-o", "plan.csv"], "expected the extension .json"),
+    ],
+)
+def test_mistakes_get_one_line(words, says, birds, capsys):
+    assert says in complaint(capsys, "plan", birds, *words)
+
+
+def test_a_broken_plan_gets_one_line(chosen, capsys):
+    data = json.loads(chosen.read_text())
+    del data["choices"][0]["policy"]
+    chosen.write_text(json.dumps(data))
+    assert "is not a choices that crowdtree wrote" in complaint(capsys, "simulate", chosen)
+
+
+def test_trees_come_with_a_line_about_plan(birds, capsys):
+    for words in (
+        ("design", birds),
+        ("staff", birds, "--answers", 6),
+        ("frontier", birds, "--error", 0.03),
+    ):
+        assert run(*words) == 0
+        line = next(x for x in capsys.readouterr().out.splitlines() if "With crowdtree plan" in x)
+        assert "answers per item (adaptive, simulated)." in line
