@@ -21,7 +21,7 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 project = "crowdtree"
 release = version = crowdtree.__version__
 html_title = f"crowdtree {release}"
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "reference"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "reference", "search_words"]
 
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".rst": "restructuredtext"}
 exclude_patterns = ["_extension", "_templates", "figures"]
@@ -53,6 +53,7 @@ templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
+html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_show_sourcelink = False
 html_show_copyright = False
 html_copy_source = False

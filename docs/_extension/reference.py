@@ -7,6 +7,7 @@ import importlib
 import inspect
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -156,31 +157,58 @@ def _documented(name: str) -> Iterator[str]:
     yield "```\n"
 
 
+SHARED = 3
+"""Commands from which on an option with one meaning is explained once."""
+
+
 def commands_page() -> Iterator[str]:
     """Every command with its arguments and options."""
     import typer.main
 
     from crowdtree.cli.app import app
 
+    top = typer.main.get_command(app)
+    count = Counter(row for command in _commands(top) for row in _parameters(command))
+    often = [row for row, times in count.items() if times >= SHARED and "-" in row[0]]
+    names = Counter(row[0] for row in often)
+    shared = {row for row in often if names[row[0]] == 1}
     yield "# Commands\n"
     yield "Every command takes `--help`. Mistakes are reported in one line, with exit code 2.\n"
-    yield from _command(typer.main.get_command(app), "crowdtree", 1)
+    yield from _command(top, "crowdtree", 1, shared)
+    yield "## Options of several commands\n"
+    yield "The commands above name these options only.\n"
+    yield from _table(("option", "meaning", "default"), sorted(shared))
 
 
-def _command(command: Any, name: str, level: int) -> Iterator[str]:
+def _commands(command: Any) -> Iterator[Any]:
+    yield command
+    for child in getattr(command, "commands", {}).values():
+        if not child.hidden:
+            yield from _commands(child)
+
+
+def _parameters(command: Any) -> list[tuple[str, str, str]]:
+    return [row for parameter in command.params if (row := _parameter(parameter))]
+
+
+def _command(
+    command: Any, name: str, level: int, shared: set[tuple[str, str, str]]
+) -> Iterator[str]:
     if level > 1:
         yield f"{'#' * level} {name}\n"
     yield _prose(command.help or "") + "\n"
-    if getattr(command, "hidden", False):
-        return
-    rows = [row for parameter in command.params if (row := _parameter(parameter))]
-    if rows:
-        yield from _table(("option", "meaning", "default"), rows)
+    rows = _parameters(command)
+    own = [row for row in rows if row not in shared]
+    if own:
+        yield from _table(("option", "meaning", "default"), own)
+    also = [row[0] for row in rows if row in shared]
+    if also:
+        yield f"[Also](#options-of-several-commands): {', '.join(also)}.\n"
     if command.epilog:
         yield f"```\n{_plain(command.epilog)}\n```\n"
     for child, made in getattr(command, "commands", {}).items():
         if not made.hidden:
-            yield from _command(made, f"{name} {child}", level + 1)
+            yield from _command(made, f"{name} {child}", level + 1, shared)
 
 
 def _parameter(parameter: Any) -> tuple[str, str, str] | None:
@@ -208,8 +236,8 @@ def http_page() -> Iterator[str]:
     yield "`/api/openapi.json`. The [role](../howto/people.md) is the least that an owner needs;"
     yield "routes without one are for workers, auditors or everybody"
     yield "([Security](../security.md)).\n"
-    yield "*Takes* lists query parameters, or fields of the JSON body. What has `=` may be left"
-    yield "out; its default follows.\n"
+    yield "*Takes* lists query parameters, or fields of the JSON body. Those with `=` are optional;"
+    yield "the default follows.\n"
     rows = []
     for path, calls in sorted(described["paths"].items()):
         for method, call in calls.items():

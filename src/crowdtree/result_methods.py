@@ -97,6 +97,7 @@ class Drawn(HtmlShown):
         title: str | None = None,
         fold: float | None = None,
         direction: Literal["down", "right"] | None = None,
+        levels: bool = False,
     ) -> Picture:
         """Draw as SVG: ``.save("tree.svg")`` writes it (also ``.png``, ``.html``, ``.json``).
 
@@ -109,11 +110,15 @@ class Drawn(HtmlShown):
             everything. By default 1 % in trees with more than 24 ends.
         direction
             Where the tree grows; by default down while that is narrow and shallow.
+        levels
+            Whether to show the bits that are left after each level.
         """
         check_call(Drawn.draw, locals())
         if fold is not None and not 0 <= fold <= 1:
             raise CrowdtreeError(f"fold: expected a share of the items from 0 to 1, got {fold}")
-        picture: Picture = _output().draw(self, title=title, fold=fold, direction=direction)
+        picture: Picture = _output().draw(
+            self, title=title, fold=fold, direction=direction, levels=levels
+        )
         return picture
 
     def _repr_svg_(self) -> str:

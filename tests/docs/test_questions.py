@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import html
+import importlib.util
 import re
+from typing import Any
+
+from tests.docs.pages import DOCS
 
 QUESTIONS = {
     "plot from python": "python.html#draw-and-plot",
@@ -51,3 +55,67 @@ def test_a_search_from_the_index_finds_every_answer(site, browser):
         pages = list(dict.fromkeys(re.split("[?#]", link)[0] for link in links))
         assert answer.partition("#")[0] in pages[:FIRST], words
     page.close()
+
+
+TRACKERS = (
+    # Label Studio, doccano, INCEpTION
+    "multiple annotators", "compare annotators", "inter-annotator agreement", "kappa", "consensus",
+    "agreement", "import csv", "column", "columns", "export", "json", "label studio", "skip",
+    "hotkeys", "shortcuts", "undo", "next task", "permissions", "password", "roles", "statistics",
+    "duplicate", "merge", "multi-label", "multiclass", "several answers", "instructions",
+    "webhooks", "docker", "s3", "postgres", "api", "token", "images", "audio", "pre-annotation",
+    # CVAT, Argilla, Prodigy, cleanlab
+    "active learning", "honeypot", "ground truth", "quality control", "review", "confidence",
+    "label errors", "annotator quality", "suggestions", "LLM", "GPT", "scikit-learn", "pandas",
+    "notebook",
+    # crowd-kit, rater, tools for Mechanical Turk
+    "dawid-skene", "majority vote", "worker skills", "confusion matrix", "convergence",
+    "Mechanical Turk", "mturk", "bonus", "payment", "qualification", "attention checks", "bots",
+    "spammers", "prolific", "gdpr", "privacy", "consent", "I don't know", "unsure", "timeout",
+)  # fmt: skip
+"""Words from issues of other annotation tools, as people write them."""
+SEARCH = """words => words.map(query => {
+  const found = Search._performSearch(...Search._parseQuery(query));
+  return found.reverse().map(result => result[0]);
+})"""
+"""Pages that the site's own search finds, best first."""
+
+
+def glossary_words() -> dict[str, list[tuple[str, str]]]:
+    path = DOCS / "_extension" / "search_words.py"
+    spec: Any = importlib.util.spec_from_file_location("search_words", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.words()
+
+
+def test_a_search_for_words_of_other_tools_is_never_empty(site, browser):
+    page = browser.new_page()
+    page.goto((site / "search.html").as_uri() + "?q=tree")
+    page.locator(".search-summary", has_text="finished").wait_for()
+    found = dict(zip(TRACKERS, page.evaluate(SEARCH, list(TRACKERS)), strict=True))
+    assert len(found) >= 60
+    assert [word for word, pages in found.items() if not pages] == []
+    wanted = [(word, name) for name, words in glossary_words().items() for word, _ in words]
+    results = page.evaluate(SEARCH, [word for word, _ in wanted])
+    page.close()
+    assert len(wanted) > 200
+    far = [
+        (*one, pages[:FIRST])
+        for one, pages in zip(wanted, results, strict=True)
+        if one[1] not in list(dict.fromkeys(pages))[:FIRST]
+    ]
+    assert far == []
+
+
+def test_glossary_is_alphabetical_and_has_each_entry_once():
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    terms, others = (
+        [row.lower() for row in re.findall(r"^\| ([^|]+) \|", part, re.M)[1:] if "---" not in row]
+        for part in text.split("\n## Words of other tools")
+    )
+    assert len(terms) > 50
+    assert terms == sorted(set(terms))
+    assert others == sorted(set(others))
+    single = [word.strip() for row in others for word in row.split(",")]
+    assert sorted(single) == sorted(set(single))

@@ -15,12 +15,12 @@ __all__ = ["TreeView", "hint", "page", "page_css", "tree_page", "tree_section"]
 
 
 class TreeView(NamedTuple):
-    """A view of a tree for a page: its id, the ids and names of the views above it, its SVG."""
+    """A view of a tree for a page: its id, the ids and names of the views above it, its HTML."""
 
     name: str
     trail: tuple[tuple[str, str], ...]
     heading: str
-    svg: str
+    body: str
 
 
 def page_css() -> str:
@@ -78,7 +78,7 @@ def tree_section(shown: Iterable[TreeView]) -> str:
         parts.append(
             f'<section class="tree-view" id="{view.name}" tabindex="-1" '
             f'aria-label="{escape(view.heading)}">{crumbs}'
-            f'<div class="scroll" tabindex="0">{view.svg}</div></section>'
+            f"{view.body}</section>"
         )
     return f'<p class="small">{LEGEND}</p><div class="tree-views">{"".join(parts)}</div>'
 
@@ -88,17 +88,12 @@ FOLDING_JS = """
   var groups = Array.prototype.map.call(document.querySelectorAll('.tree-views'), function (g) {
     return Array.prototype.slice.call(g.children);
   });
-  function centre(view) { // a wide tree has its root half-way down
-    var box = view.querySelector('.scroll'), svg = view.querySelector('svg');
-    if (box && svg) box.scrollTop = svg.dataset.root - box.clientHeight / 2;
-  }
   function show(moved) {
     var asked = location.hash.slice(1);
     groups.forEach(function (views) {
       var hit = views.filter(function (v) { return v.id === asked; })[0];
       if (!hit && moved) return;
       views.forEach(function (v) { v.hidden = v !== (hit || views[0]); });
-      centre(hit || views[0]);
       if (!hit || !moved) return;
       hit.focus({preventScroll: true});
       hit.scrollIntoView({block: 'nearest'});
@@ -113,7 +108,7 @@ _CSS = """
 * { box-sizing: border-box; }
 body { margin: 0; overflow-x: clip; background: var(--ct-background); color: var(--ct-text);
   font: 15px/1.5 $FONT; font-variant-numeric: tabular-nums; }
-main { max-width: 1120px; margin: 0 auto; padding: 32px 24px 64px; }
+main { max-width: 1600px; margin: 0 auto; padding: 32px 24px 64px; }
 h1 { font-size: 26px; line-height: 1.25; margin: 0 0 8px; text-wrap: balance; }
 h2 { font-size: 18px; line-height: 1.3; margin: 56px 0 8px; }
 h3 { font-size: 15px; margin: 32px 0 8px; }
@@ -129,40 +124,40 @@ a:focus-visible, [tabindex]:focus-visible { outline: 2px solid var(--ct-accent);
 .crumbs { margin: 8px 0; }
 .scroll { overflow-x: auto; max-width: 100%; }
 .scroll > svg { display: block; max-width: none; }
-.tree-view > .scroll { /* as wide as the window, with the text's left edge */
-  max-height: 88vh; overflow: auto; max-width: none;
-  margin: 0 calc(-1 * max(24px, (100vw - 1120px) / 2 + 24px));
-  padding: 0 max(0px, (100vw - 1120px) / 2); scrollbar-width: thin;
-  background:
-    linear-gradient(to left, var(--ct-background) 30%, transparent) right / 48px 100% local,
-    linear-gradient(to left, var(--ct-line), transparent) right / 8px 100%;
-  background-repeat: no-repeat; }
+.beside { display: flex; flex-wrap: wrap; gap: 0 48px; align-items: flex-start; }
+.beside > * { flex: 1 1 520px; min-width: 0; max-width: 100%; }
+.beside td.words { min-width: 9ch; }
+.beside > .scroll { flex-basis: auto; }
+.beside > figure { flex: 2 1 600px; }
+.beside.own > * { flex: 0 1 auto; } /* as wide as their tables */
+.beside.own p { max-width: 56ch; }
 figure { margin: 16px 0 0; }
 figure svg { max-width: 100%; height: auto; }
 figure.wide { overflow-x: auto; }
 figure.wide svg { max-width: none; overflow: visible; display: block; }
+.beside figure.wide svg { min-width: 560px; max-width: 100%; }
 dl.facts { display: flex; flex-wrap: wrap; gap: 16px 48px; margin: 24px 0; }
 dl.facts div { min-width: 120px; }
 dl.facts dt { font-size: 13px; color: var(--ct-muted); }
 dl.facts dd { font-size: 26px; line-height: 1.2; font-weight: 600; margin: 0; }
 dl.facts dd.ours { color: var(--ct-accent); }
-dl.points dt { font-weight: 600; margin-top: 16px; }
+dl.points { display: grid; gap: 16px 48px;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); }
+dl.points dt { font-weight: 600; }
 dl.points dd { margin: 0; }
 dl.points ul { margin: 0; padding-left: 20px; }
 table { border-collapse: collapse; margin: 16px 0; font-size: 13px; line-height: 1.4; }
 th { text-align: left; font-weight: 600; color: var(--ct-muted); vertical-align: bottom; }
-th, td { padding: 6px 24px 6px 0; border-bottom: 1px solid var(--ct-line); vertical-align: top; }
+th, td { padding: 6px 16px 6px 0; border-bottom: 1px solid var(--ct-line); vertical-align: top; }
 td.n, th.n { text-align: right; white-space: nowrap; }
 tr.ours td { color: var(--ct-accent); font-weight: 600; }
 td.bad { color: var(--ct-error); }
-td.words { min-width: 22ch; max-width: 52ch; }
+td.words { min-width: 18ch; max-width: 52ch; }
 .tag { white-space: nowrap; font-size: 13px; color: var(--ct-muted); }
 @media (max-width: 600px) {
   main { padding: 24px 16px 48px; }
-  .tree-view > .scroll { margin: 0 -16px; padding: 0; }
   h1 { font-size: 22px; }
-  th, td { padding-right: 16px; }
   dl.facts { gap: 16px 32px; }
 }
-@media print { .scroll, .tree-view > .scroll, figure.wide { overflow: visible; max-height: none; } }
+@media print { .scroll, figure.wide { overflow: visible; } }
 """

@@ -1,7 +1,8 @@
-"""Layout of the boxes of a tree: pure geometry, top-down or left to right.
+"""Layout of the boxes of a tree: pure geometry, growing down or one row per box.
 
-Subtrees are set side by side as closely as their outlines allow (Reingold and Tilford 1981, with
-boxes of different size), so nothing overlaps, whatever the texts.
+Down, subtrees are set side by side as closely as their outlines allow (Reingold and Tilford 1981,
+with boxes of different size). In rows, boxes follow each other in reading order, indented by level.
+Either way nothing overlaps, whatever the texts.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-__all__ = ["Direction", "Layout", "Size", "place"]
+__all__ = ["MAX_DOWN", "Direction", "Layout", "Size", "indent", "place_down", "place_rows"]
 
 Direction = Literal["down", "right"]
-_WIDEST_DOWN = 1000.0
-_DEEPEST_DOWN = 7
+MAX_DOWN = 800.0
+"""Width in pixels up to which a tree grows down; wider ones have one row per box."""
+_STEP = 28.0
+_ROW_GAP = 6.0
 
 
 class Size(NamedTuple):
@@ -28,7 +31,6 @@ class Size(NamedTuple):
 class Layout:
     """Upper left corner of each box, start of each level, and the size of the whole."""
 
-    direction: Direction
     corners: list[tuple[float, float]]
     levels: list[tuple[float, float]]
     """Start and extent of each level, along the way from the root to the leaves."""
@@ -36,51 +38,51 @@ class Layout:
     height: float
 
 
-def place(
-    sizes: Sequence[Size],
-    children: Sequence[Sequence[int]],
-    level: Sequence[int],
-    *,
-    direction: Direction | None = None,
+def place_down(
+    sizes: Sequence[Size], children: Sequence[Sequence[int]], level: Sequence[int]
 ) -> Layout:
-    """Place the boxes of a tree; box 0 is the root and children come after their parents.
-
-    Without a `direction` the tree grows down while that is narrow and shallow, else to the right.
+    """Place boxes level below level; box 0 is the root and children come after their parents.
 
     >>> boxes = [Size(40, 20)] * 3
-    >>> place(boxes, [[1, 2], [], []], [0, 1, 1]).corners
+    >>> place_down(boxes, [[1, 2], [], []], [0, 1, 1]).corners
     [(32.0, 0.0), (0.0, 76.0), (64.0, 76.0)]
     """
-    if direction is None:
-        down = _place(sizes, children, level, "down")
-        if down.width <= _WIDEST_DOWN and max(level) <= _DEEPEST_DOWN:
-            return down
-        direction = "right"
-    return _place(sizes, children, level, direction)
-
-
-def _place(
-    sizes: Sequence[Size],
-    children: Sequence[Sequence[int]],
-    level: Sequence[int],
-    direction: Direction,
-) -> Layout:
-    down = direction == "down"
-    across = [size.width if down else size.height for size in sizes]
-    along = [size.height if down else size.width for size in sizes]
-    centre = _centres(across, children, gap=24.0 if down else 14.0)
+    across = [size.width for size in sizes]
+    along = [size.height for size in sizes]
+    centre = _centres(across, children, gap=24.0)
     low = min(c - a / 2 for c, a in zip(centre, across, strict=True))
-    whole = max(c + a / 2 for c, a in zip(centre, across, strict=True)) - low
-    levels = _level_spans(along, level, gap=56.0 if down else 64.0)
+    width = max(c + a / 2 for c, a in zip(centre, across, strict=True)) - low
+    levels = _level_spans(along, level, gap=56.0)
     corners = []
     for c, a, size, d in zip(centre, across, along, level, strict=True):
         start, extent = levels[d]
-        side = c - a / 2 - low
-        # down: boxes of a level are centred on a line; right: they start at one edge
-        corners.append((side, start + (extent - size) / 2) if down else (start, side))
-    length = levels[-1][0] + levels[-1][1]
-    width, height = (whole, length) if down else (length, whole)
-    return Layout(direction, corners, levels, width, height)
+        corners.append((c - a / 2 - low, start + (extent - size) / 2))
+    return Layout(corners, levels, width, levels[-1][0] + levels[-1][1])
+
+
+def indent(level: Sequence[int], width: float) -> float:
+    """Indentation per level in rows: less in deep trees, so that texts keep over half the width."""
+    return min(_STEP, 0.45 * width / max(*level, 1))
+
+
+def place_rows(
+    sizes: Sequence[Size], children: Sequence[Sequence[int]], level: Sequence[int], width: float
+) -> Layout:
+    """Place one box per row in reading order, indented by its level.
+
+    >>> boxes = [Size(40, 20)] * 3
+    >>> place_rows(boxes, [[1, 2], [], []], [0, 1, 1], 100).corners
+    [(0.0, 0.0), (28.0, 26.0), (28.0, 52.0)]
+    """
+    step = indent(level, width)
+    corners = [(0.0, 0.0)] * len(sizes)
+    stack, y = [0], 0.0
+    while stack:
+        box = stack.pop()
+        corners[box] = (step * level[box], y)
+        y += sizes[box].height + _ROW_GAP
+        stack += reversed(children[box])
+    return Layout(corners, [], width, y - _ROW_GAP)
 
 
 def _level_spans(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 from crowdtree.fixed_plan import Plan
 from crowdtree.plots.style import SMALL_SIZE
 from crowdtree.plots.text import wrap
-from crowdtree.plots.tree_drawing import Drawing, line_height, text
-from crowdtree.plots.tree_fold import views
-from crowdtree.plots.tree_model import Facts
+from crowdtree.plots.tree_drawing import Drawing
+from crowdtree.plots.tree_fold import Entry, views
+from crowdtree.plots.tree_model import Facts, Words
 from crowdtree.text import plural
 
 __all__ = ["flow_numbers", "flow_svg"]
@@ -19,8 +18,8 @@ __all__ = ["flow_numbers", "flow_svg"]
 WIDEST = "888,888 here · 888,888 passed"
 """The widest text of a node, so that the layout does not move as the numbers grow."""
 CAPTION = (
-    "Under a question: items whose answers are being collected there now · items that have passed. "
-    "Under a label: items that got it. A line is as thick as the share of items that took it."
+    "Question: items whose answers are being collected there now · items that have passed. "
+    "Label: items that got it. A line is as thick as the share of items that took it."
 )
 THINNEST, THICKEST = 1.25, 14.0
 
@@ -40,6 +39,11 @@ class _LiveFacts(Facts):
         """Reserve the width of the numbers."""
         return (self.small(node),)
 
+    def words(self, entry: Entry) -> Words:
+        """Texts of a box, without numbers in its title."""
+        words = super().words(entry)
+        return words._replace(title=words.main)
+
 
 class Flow(Drawing):
     """A drawing whose numbers are filled in later."""
@@ -49,12 +53,6 @@ class Flow(Drawing):
 
     def _caption(self, room: float) -> tuple[str, ...]:
         return wrap(CAPTION, min(room, 640.0), SMALL_SIZE, most=9)
-
-    def _level_marks(self) -> list[tuple[str, ...]]:
-        return [("",) for _ in self.layout.levels]
-
-    def _levels(self) -> Iterator[str]:
-        return iter(())
 
     def _key(self, place: int) -> int:
         entry = self.view.entries[place]
@@ -66,24 +64,10 @@ class Flow(Drawing):
         line, label = super()._edge(parent, child, side, thick, shift)
         return line.replace("<path ", f'<path data-edge="{self._key(child)}" ', 1), label
 
-    def _node(self, place: int) -> str:
-        box, (x, y) = self.boxes[place], self.layout.corners[place]
-        w, h = box.size
-        # the live number takes the place of the last line
-        words, base = box.lines[:-1], y + (h - sum(map(line_height, box.lines))) / 2
-        lines = []
-        for line in words:
-            base += line_height(line)
-            lines.append(text(line.text, x + w / 2, base - 4.5, line.style, "middle"))
-        live = text("0", x + w / 2, base + 10.5, "small", "middle")
-        lines.append(live.replace("<text ", f'<text data-flow="{self._key(place)}" ', 1))
-        corner = min(h / 2, 16) if box.kind == "fold" else 6
-        return (
-            f'<g class="{box.kind}">'
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="{corner:.1f}"/>'
-            + "".join(lines)
-            + "</g>"
-        )
+    def _small(self, place: int, line: str, x: float, y: float, anchor: str) -> str:
+        del line  # of the width to reserve
+        live = super()._small(place, "0", x, y, anchor)
+        return live.replace("<text ", f'<text data-flow="{self._key(place)}" ', 1)
 
 
 @lru_cache(maxsize=32)

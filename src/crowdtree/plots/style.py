@@ -98,7 +98,7 @@ def css_variables() -> str:
 
 
 def to_css_variables(svg: str) -> str:
-    """Replace the light colours of a drawing by the page's custom properties.
+    """Replace the light colours of a drawing with the page's custom properties.
 
     >>> to_css_variables('<path fill="#006d5b"/>')
     '<path fill="var(--ct-accent)"/>'

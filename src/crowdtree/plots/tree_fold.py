@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.tree import Tree
 
-__all__ = ["FOLD_SHARE", "MOST_ENDS", "MOST_UNFOLDED", "Entry", "View", "views"]
+__all__ = ["FOLD_SHARE", "MAX_ENDS", "MAX_UNFOLDED", "Entry", "View", "views"]
 
 FOLD_SHARE = 0.01
-"""Subtrees that fewer items pass fold, in trees with more than `MOST_UNFOLDED` leaves."""
-MOST_UNFOLDED = 24
-MOST_ENDS = 64
+"""Subtrees that fewer items pass fold, in trees with more than `MAX_UNFOLDED` leaves."""
+MAX_UNFOLDED = 24
+MAX_ENDS = 40
 """A view with more ends than this folds more, the smallest subtrees first."""
 
 
@@ -41,6 +42,14 @@ class View:
     parent: int | None  # root of the view in which this one is a pill
     entries: tuple[Entry, ...]
 
+    @cached_property
+    def _yes(self) -> frozenset[int]:
+        return frozenset(entry.children[1] for entry in self.entries if entry.children)
+
+    def answer(self, place: int) -> str:
+        """Answer that leads to a box, other than the first."""
+        return "yes" if place in self._yes else "no"
+
     @property
     def folds(self) -> list[int]:
         """Inner nodes that this view folds."""
@@ -56,7 +65,7 @@ def views(tree: Tree, fold: float | None = None) -> Iterator[View]:
         The tree.
     fold
         Share of items below which a subtree folds; 0 never folds. By default 1 % in trees with
-        more than `MOST_UNFOLDED` leaves, and more where a view would have over `MOST_ENDS` ends.
+        more than `MAX_UNFOLDED` leaves, and more where a view would have over `MAX_ENDS` ends.
     """
     leaves = leaf_counts(tree)
     waiting: list[tuple[int, int | None]] = [(0, None)]
@@ -65,7 +74,7 @@ def views(tree: Tree, fold: float | None = None) -> Iterator[View]:
             limit = fold if parent is None else 0.0
         else:
             # inside a pill everything is below 1 %: fold only what does not fit
-            small = FOLD_SHARE if parent is None and leaves[0] > MOST_UNFOLDED else 0.0
+            small = FOLD_SHARE if parent is None and leaves[0] > MAX_UNFOLDED else 0.0
             limit = _limit(tree, root, small)
         view = View(root, parent, tuple(_entries(tree, root, limit)))
         waiting += [(node, root) for node in view.folds]
@@ -82,16 +91,16 @@ def leaf_counts(tree: Tree) -> NDArray[np.intp]:
 
 
 def _limit(tree: Tree, root: int, small: float) -> float:
-    """The least share, from `small` on, at which a view has no more than `MOST_ENDS` ends.
+    """The least share, from `small` on, at which a view has no more than `MAX_ENDS` ends.
 
     A view ends at the leaves and pills whose parent is shown, one more than nodes are shown.
     """
     below = sorted((float(tree.share[node]) for node in _subtree(tree, root)), reverse=True)
     shown = [share for share in below if share >= small] if small else below
-    if len(shown) < MOST_ENDS:
+    if len(shown) < MAX_ENDS:
         return small
     # nodes of equal share fold together; the root is always shown
-    return float(np.nextafter(shown[MOST_ENDS - 1], np.inf))
+    return float(np.nextafter(shown[MAX_ENDS - 1], np.inf))
 
 
 def _subtree(tree: Tree, root: int) -> Iterator[int]:

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from crowdtree.errors import listing
 from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.plots.text import clean
-from crowdtree.plots.tree_fold import leaf_counts
+from crowdtree.plots.tree_fold import Entry, leaf_counts
 from crowdtree.text import number, percent, plural
 from crowdtree.tree import Tree
 
-__all__ = ["Facts", "tree_table"]
+__all__ = ["Facts", "Words", "tree_table"]
+
+MAX_NAMES = 3
+"""Names of a group that are written in its box; the others follow below the drawing."""
+
+
+class Words(NamedTuple):
+    """Texts of a box, before they are broken into lines."""
+
+    kind: str  # "question", "leaf" or "fold"
+    main: str
+    sub: str  # further classes
+    small: tuple[str, ...]
+    title: str
+    share: float
+    node: int  # -1 for a leaf
+    note: str = ""  # all classes, where the box may not have them
 
 
 class Facts:
@@ -93,6 +110,35 @@ class Facts:
         """Classes that share a leaf with its label."""
         mine = self.plan.leaf_label[leaf]
         return [self.tree.problem.classes[c] for c in self.tree.leaf_classes[leaf] if c != mine]
+
+    def words(self, entry: Entry) -> Words:
+        """Texts of a box."""
+        if entry.kind == "question":
+            return self._question_words(entry.index)
+        return (self._leaf_words if entry.kind == "leaf" else self._fold_words)(entry.index)
+
+    def _question_words(self, node: int) -> Words:
+        name, text = self.name(node), self.text(node)
+        head = text if name == text else f"{name}: {text}"
+        title, share = f"{head} ({self.small(node)} of items)", float(self.tree.share[node])
+        return Words("question", f"{node + 1}. {text}", "", (self.small(node),), title, share, node)
+
+    def _leaf_words(self, leaf: int) -> Words:
+        label, others, small = self.label(leaf), self.others(leaf), self.leaf_small(leaf)
+        if leaf in self.plan.handed_over:
+            label = f"perhaps {label}"
+        either = "or " + listing(others, most=MAX_NAMES) if others else ""
+        group = f" (or {', '.join(others)})" if others else ""
+        note = f"{label} or {', '.join(others)}" if len(others) > MAX_NAMES else ""
+        title, share = f"{label}{group}: {', '.join(small)}", float(self.leaf_share[leaf])
+        return Words("leaf", label, either, small, title, share, -1, note)
+
+    def _fold_words(self, node: int) -> Words:
+        size, names = self.fold_text(node), ", ".join(self.tree.nodes[node].classes)
+        head, title = f"{node + 1}. {size}", f"{size} of items, folded: {names}"
+        share = float(self.tree.share[node])
+        small = self.fold_small(node)
+        return Words("fold", head, names, small, title, share, node, f"{node + 1}. {names}")
 
     def recall(self, leaf: int) -> float:
         """Share of the items of the leaf's class that get its label."""

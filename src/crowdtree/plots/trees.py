@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from crowdtree.plots.style import LIGHT, Tokens
 from crowdtree.plots.tree_drawing import Drawing, drawing_css
 from crowdtree.plots.tree_fold import views
 from crowdtree.plots.tree_model import Facts, tree_table
+from crowdtree.plots.tree_rows import rows_html
 from crowdtree.tree import Tree
 
 __all__ = ["draw_tree", "tree_svg", "tree_views"]
@@ -28,6 +30,7 @@ def draw_tree(
     title: str | None = None,
     fold: float | None = None,
     direction: Direction | None = None,
+    levels: bool = False,
 ) -> Path:
     """Draw a tree or plan to a file: ``.svg``, ``.png``, ``.html`` or ``.json`` by its ending.
 
@@ -41,9 +44,12 @@ def draw_tree(
         Title; by default the size of the tree and its exact misclassification.
     fold
         Share of items below which a subtree folds into a pill; 0 never folds. By default 1 % in
-        trees with more than 24 leaves, and more where over 64 ends would be drawn at once.
+        trees with more than 24 leaves, and more where over 40 ends would be drawn at once.
     direction
-        ``"down"`` or ``"right"``; by default down while that is narrow and shallow.
+        ``"down"``, or ``"right"`` for one row per node, indented to the right; by default down
+        while that fits a page. A page shows rows on small screens and on paper.
+    levels
+        Whether to state how many bits about the class are still unknown at each level.
 
     Examples
     --------
@@ -53,7 +59,12 @@ def draw_tree(
     ...     print(made.read_text()[:4])
     <svg
     """
-    options: dict[str, Any] = {"title": title, "fold": fold, "direction": direction}
+    options: dict[str, Any] = {
+        "title": title,
+        "fold": fold,
+        "direction": direction,
+        "levels": levels,
+    }
     return write_as(
         path,
         {
@@ -71,6 +82,7 @@ def tree_svg(
     title: str | None = None,
     fold: float | None = None,
     direction: Direction | None = None,
+    levels: bool = False,
     tokens: Tokens = LIGHT,
 ) -> str:
     """Draw a tree or plan as one SVG text; folded subtrees stay folded.
@@ -82,9 +94,9 @@ def tree_svg(
     """
     facts = Facts(as_plan(tree))
     view = next(views(facts.tree, fold))
-    return Drawing(facts, view, direction, title=facts.title if title is None else title).svg(
-        f"<style>{drawing_css(tokens)}</style>"
-    )
+    heading = facts.title if title is None else title
+    drawing = Drawing(facts, view, direction, title=heading, levels=levels)
+    return drawing.svg(f"<style>{drawing_css(tokens)}</style>")
 
 
 def tree_views(
@@ -93,9 +105,11 @@ def tree_views(
     prefix: str = "tree",
     fold: float | None = None,
     direction: Direction | None = None,
+    levels: bool = False,
 ) -> Iterator[TreeView]:
-    """Yield the whole tree and each folded subtree as SVGs for a page, linked by their ids.
+    """Yield the whole tree and each folded subtree as HTML for a page, linked by their ids.
 
+    Each is a list of rows; on wide screens a small tree is a drawing that grows down instead.
     Their colours are the page's custom properties (:func:`crowdtree.plots.style.css_variables`).
     """
     facts = Facts(as_plan(tree))
@@ -105,8 +119,14 @@ def tree_views(
         above = () if view.parent is None else trail[view.parent]
         heading = "Whole tree" if view.parent is None else facts.fold_text(view.root)
         trail[view.root] = (*above, (name, heading))
-        drawing = Drawing(facts, view, direction, prefix=prefix, way=facts.way(view.root))
-        yield TreeView(name, above, heading, drawing.svg(""))
+        drawing = Drawing(facts, view, direction, prefix=prefix, levels=levels)
+        graph = f'<div class="ct-graph">{drawing.svg("")}</div>' if drawing.down else ""
+        body = f"{_small(facts.way(view.root))}{graph}{rows_html(facts, view, prefix)}"
+        yield TreeView(name, above, heading, body)
+
+
+def _small(words: str) -> str:
+    return f'<p class="small">{escape(words)}</p>' if words else ""
 
 
 def _page(tree: Tree | Plan, options: dict[str, Any]) -> str:

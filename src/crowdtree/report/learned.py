@@ -55,9 +55,6 @@ def learned_page(learned: Learned, title: str = TITLE, audit: Audit | None = Non
     True
     """
     sections = [
-        _style(),
-        f"<h1>{_text(title)}</h1>",
-        _summary(learned),
         _certified(audit),
         _worth(learned),
         _attention(learned),
@@ -66,7 +63,9 @@ def learned_page(learned: Learned, title: str = TITLE, audit: Audit | None = Non
         _pairs(learned),
         _assumed(learned),
     ]
-    return page(title, "\n".join(part for part in sections if part))
+    shown = "\n".join(f"<section>{part}</section>" for part in sections if part)
+    head = f"{_style()}<h1>{_text(title)}</h1>{_summary(learned)}"
+    return page(title, f'{head}\n<div class="beside own">{shown}</div>')
 
 
 def write_learned_report(
