@@ -64,6 +64,9 @@ def test_columns_are_named_guessed_and_kept(said, tmp_path, capsys):
     named = ("--task", "Nr.", "--worker", "x", "--label", "y", "--labels", labels)
     assert learned(capsys, odd, *named)[0]["labels"] == found["labels"]
     assert load_labels(labels).items == list(said)
+    for header in (["Nr.", "class"], ["task", "truth"]):  # gold by the same name, or a usual one
+        gold = put(tmp_path / "g.csv", header, [("000", "billing"), ("001", "bug")])
+        assert learned(capsys, odd, *named, "--gold", gold)[0]["accuracy"]["known"] == 2
 
 
 def _mapping(said):
@@ -224,6 +227,7 @@ def test_label_studio_by_a_field_of_the_data_with_its_ground_truth(said, tmp_pat
     assert found["labels"] == dict(ct.learn(_mapping(said), gold).labels)
     assert set(learned(capsys, path)[0]["labels"]) == {str(1000 + n) for n in range(40)}
     assert "use one of text, ticket, id" in complaint(capsys, "learn", path, "--task", "url")
+    assert "name only task, label" in complaint(capsys, "learn", path, "--worker", "x")
     assert "expected one of 'topic'" in complaint(capsys, "learn", path, "--label", "colour")
     path.write_text(json.dumps(studio(said, "taxonomy")))
     assert learned(capsys, path)[0]["classes"] == [f"tickets / {kind}" for kind in KINDS]

@@ -174,7 +174,7 @@ def learn_verb(
     answers: Annotated[
         list[str],
         typer.Argument(
-            metavar="ANSWERS...",
+            metavar="ANSWERS",
             help="Columns task,worker,label, maybe question (.csv .tsv .xlsx .parquet .json).",
             show_default=False,
         ),
@@ -250,6 +250,7 @@ def learn_verb(
             problem=known,
             classes=classes or None,
             level=level,
+            columns=table.columns,
             skip=table.skip or (),
         )
         if loss is not None:

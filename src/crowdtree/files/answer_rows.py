@@ -24,6 +24,7 @@ __all__ = [
     "Names",
     "Rows",
     "answer_rows",
+    "check_names",
     "columns_of_answers",
     "csv_text",
     "is_workbook",
@@ -157,6 +158,15 @@ def answer_rows(answers: Any) -> Rows:
     table = read_columns(answers, NEEDED, OPTIONAL)
     asked = table["question"] if "question" in table else [UNNAMED] * table.n_rows
     return list(zip(table["task"], asked, table["worker"], table["label"], strict=True))
+
+
+def check_names(columns: Names, allowed: tuple[str, ...], name: str) -> None:
+    """Refuse names of columns that an export fixes itself."""
+    extra = [role for role in columns or () if role not in allowed]
+    if extra:
+        raise CrowdtreeError(
+            f"{name}: this export says itself what its {extra[0]} is; name only {listing(allowed)}"
+        )
 
 
 def warn_several(count: int, name: str) -> None:

@@ -13,6 +13,7 @@ from crowdtree.files.answer_rows import (
     Names,
     Rows,
     answer_rows,
+    check_names,
     columns_of_answers,
     json_objects,
     read_objects,
@@ -46,6 +47,7 @@ def read_label_studio(path: Any, columns: Names = None) -> Columns:
     header = list(dict.fromkeys(str(field) for task in tasks for field in task))
     if set(header) >= set(STUDIO_MIN):
         return read_studio_min(file, tasks, header, columns)
+    check_names(columns, ("task", "label"), name)
     field = (columns or {}).get("task", "id")
     answers: Rows = []
     truths: Rows = []

@@ -65,7 +65,10 @@ def read_wide(
     _check_spread(asked, spread, bool(workers), least, file.name)
     long = _unpivoted({role: cells[i] for role, i in keys.items()}, asked, spread)
     if not long.n_rows:
-        raise CrowdtreeError(f"{file.name}: every cell is blank")
+        empty = not any(len(column.code) for column in cells.values())
+        raise CrowdtreeError(
+            f"{file.name}: {'no rows below the header' if empty else 'every cell is blank'}"
+        )
     said = [f"{r} from {header[i]!r}" for r, i in keys.items() if header[i].casefold() != r]
     note = f"{spread}s are the columns {listing(asked)}"
     note = f"reading {', '.join(said)}; {note}" if said else note

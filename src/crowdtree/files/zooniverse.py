@@ -13,6 +13,7 @@ from crowdtree.files.answer_rows import (
     Names,
     Rows,
     answer_rows,
+    check_names,
     columns_of_answers,
     csv_text,
     open_table,
@@ -40,6 +41,7 @@ def read_zooniverse(path: Any, columns: Names = None) -> Columns:
     several = 0
     file = open_source(path, "answers.csv")
     name = file.name
+    check_names(columns, ("label",), name)
     for number, row in _zoo_rows(file):
         worker = row.get("user_name") or row.get("user_ip") or "unknown"
         for question, value in _zoo_answers(row["annotations"], f"{name}, line {number}"):

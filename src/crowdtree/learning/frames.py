@@ -295,8 +295,8 @@ def find_roles(
         found[missing.pop()] = left[0]
     if missing:
         raise CrowdtreeError(
-            f"{where}: column {listing(missing)} is missing (found: {listing(filter(None, header))}"
-            f"); {_how_to_name(header, needed)}"
+            f"{where}: column {listing(missing)} is missing (found: "
+            f"{listing(filter(None, header)) or 'none'}); {_how_to_name(header, needed)}"
         )
     roles = sorted(found, key=(*needed, *optional).index)
     twice = {role: other for role in roles for other in roles if other != role
