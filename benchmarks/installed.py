@@ -1,7 +1,8 @@
 """What an installation weighs, and how long its verbs take at their first use.
 
 ``python -m benchmarks.installed [FOLDER] [--extras fast,figures]`` builds the wheel of a clone
-(this one by default), installs it into an empty environment with the pinned versions, and prints a table.
+(this one by default), installs it into an empty environment with the pinned versions, and prints
+a table.
 """
 
 from __future__ import annotations
