@@ -16,7 +16,7 @@ def test_control_characters_in_names_are_shown_as_escapes(capsys: Any, tmp_path:
     shown = capsys.readouterr()
     assert "\x1b" not in shown.out + shown.err
     assert r"rob\x1b[2Jin" in shown.out
-    assert r"flies\x07" in shown.out
+    assert "\x07" not in shown.out
     assert run("design", tmp_path / "no\x1b[2J.csv") == 2
     assert "\x1b" not in capsys.readouterr().err
 
