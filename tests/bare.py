@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -14,19 +13,23 @@ EXTRAS = (
 
 
 class Blocker(MetaPathFinder):
-    """Finds none of these packages, as if they were not installed."""
+    """Finds none of these packages, as if they were not installed; one can be allowed."""
+
+    def __init__(self, allowed: str = "") -> None:
+        self.allowed = allowed
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Refuse a package of an extra; leave every other to the usual finders."""
         del path, target
         package = name.partition(".")[0]
-        if package in EXTRAS and package != os.environ.get("BARE_ALLOW"):
+        if package in EXTRAS and package != self.allowed:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return None
 
 
 def main() -> None:
-    sys.meta_path.insert(0, Blocker())
+    allowed = sys.argv.pop(1).partition("=")[2] if sys.argv[1].startswith("--allow=") else ""
+    sys.meta_path.insert(0, Blocker(allowed))
     from crowdtree.cli import main
 
     main()

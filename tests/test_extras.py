@@ -27,9 +27,9 @@ ANSWERS = "task,worker,label\n" + "".join(
 def bare(folder: Path, *words: str, allow: str = "") -> subprocess.CompletedProcess[str]:
     """Run the command without the packages of the extras, but those that are allowed."""
     return subprocess.run(
-        [sys.executable, Path(__file__).parent / "bare.py", *words],
+        [sys.executable, Path(__file__).parent / "bare.py", f"--allow={allow}", *words],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "BARE_ALLOW": allow},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         encoding="utf-8",
