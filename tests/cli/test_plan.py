@@ -48,7 +48,7 @@ def test_simulate_report_explain_campaigns_and_python_read_the_plan(chosen, tmp_
     capsys.readouterr()
 
 
-def test_options_that_the_plan_has_decided_are_refused(chosen, birds, capsys):
+def test_options_that_the_plan_has_decided_are_refused(chosen, capsys):
     for words in (
         ("simulate", chosen, "--target-error", 0.1),
         ("simulate", chosen, "--policy", "batch"),
