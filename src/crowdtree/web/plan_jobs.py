@@ -132,7 +132,7 @@ def read_menu(report: Report, content: bytes, name: str, options: JsonObject) ->
     given = None
     if example != name:
         problem = files.example(example)
-    elif files.kind_of(content, name=f"plan{Path(name).suffix.lower()}") in PLAN_KINDS:
+    elif name.lower().endswith(".json") and files.kind_of(content, name="plan.json") in PLAN_KINDS:
         given = _given_choice(content)
         problem = given.policy.problem
     else:
