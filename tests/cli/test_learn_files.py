@@ -84,7 +84,7 @@ def _mapping(said):
         (
             ["a", "b", "c", "d"],
             [],
-            "name the columns with columns={...} (--task, --worker, --label)",
+            "--task, --worker, --label",
         ),
         (["ticket", "who", "n", "label"], ["--worker", "ticket"], "both read from 'ticket'"),
     ],
@@ -153,7 +153,7 @@ def test_wide_tables(said, tmp_path, capsys):
     path = put(tmp_path / "w.csv", ["review", "text", *PEOPLE], rows)
     refused = complaint(capsys, "learn", path)
     assert "column 'text' has values that no other column has (40 values in 40 rows" in refused
-    assert "(--workers anna,ben,carla)" in refused
+    assert "--workers anna,ben,carla" in refused
     found, notes = learned(capsys, path, "--workers", "anna,ben,carla")
     assert "reading task from 'review'; workers are the columns anna, ben, carla" in notes
     assert found["labels"] == dict(ct.learn(_mapping(said)).labels)
@@ -167,7 +167,7 @@ def test_wide_tables(said, tmp_path, capsys):
     assert learned(capsys, rated, "--workers", "r_*")[0]["labels"] == found["labels"]
     read = ct.load(path, "answers", workers=["anna", "ben"])
     assert read.n_rows == 80
-    with pytest.raises(CrowdtreeError, match="expected a list of columns"):
+    with pytest.raises(CrowdtreeError, match="workers: expected a list"):
         ct.load(path, "answers", workers="anna")
 
 
