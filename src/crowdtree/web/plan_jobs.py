@@ -15,7 +15,6 @@ from crowdtree import files, planning
 from crowdtree.designers import design, refuse_groups
 from crowdtree.errors import CrowdtreeError
 from crowdtree.fixed_plan import Plan
-from crowdtree.output import load
 from crowdtree.planning import PlanChoice, PlanChoices, PlanMenu, Report
 from crowdtree.policy import PlanPolicy
 from crowdtree.policy.spec import LIMITS, PolicyKind, PolicySpec, make_policy, spec_of
@@ -145,6 +144,8 @@ def read_menu(report: Report, content: bytes, name: str, options: JsonObject) ->
 
 def _given_choice(content: bytes) -> PlanChoice:
     """The policy of an uploaded plan."""
+    from crowdtree.output import load  # slow to import, and tables do not need it
+
     held = load(content, name="plan.json")
     if isinstance(held, PlanChoices):
         return held.recommended
