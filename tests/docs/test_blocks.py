@@ -102,7 +102,7 @@ def test_plain_blocks_run(page, block, tmp_path, monkeypatch):
     ):
         exec(compile(block, page, "exec"), names)
     if "work(" in block:
-        assert work.call_args.args[1]({"text": "Is it?", "item": {}}) is True
+        assert work.call_args.args[1]({"text": "a sparrow"}, {"text": "Can it fly?"}) is True
 
 
 def test_what_is_not_run_occurs():
