@@ -10,9 +10,9 @@ import pytest
 
 import crowdtree as ct
 from crowdtree import CrowdtreeError, CrowdtreeWarning
+from crowdtree.columns import Columns
 from crowdtree.files import interchange
 from crowdtree.learning import learn
-from crowdtree.learning.frames import Columns
 from crowdtree.learning.pilot import credible_interval, plan_pilot, sensitivity, upper_problem
 from crowdtree.learning.worker_tracker import WorkerTracker
 from crowdtree.problem import Problem

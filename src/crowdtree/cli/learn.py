@@ -15,6 +15,7 @@ from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, LossFile, check_html, check_outputs, with_options
 from crowdtree.cli.render.learned import show_learned
 from crowdtree.cli.render.progress import progress, stage_words
+from crowdtree.columns import Columns
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.files import interchange
 from crowdtree.files.audits import load_audit
@@ -22,7 +23,6 @@ from crowdtree.files.formats import ending_of
 from crowdtree.files.grids import write_delimited
 from crowdtree.fixed_plan import Plan
 from crowdtree.learning import learn
-from crowdtree.learning.frames import Columns
 from crowdtree.report.learned import write_learned_report
 from crowdtree.text import percent
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from crowdtree.columns import Columns, columns_of_rows, find_roles, read_columns, read_rows
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.files.atomic import write_atomically
 from crowdtree.files.grids import read_sheets
-from crowdtree.learning.frames import Columns, columns_of_rows, find_roles, read_columns, read_rows
 from crowdtree.reading import MB, Source, cell_text
 from crowdtree.text import plural, squeezed
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from crowdtree.audit import Audit, Labels
+from crowdtree.columns import ROLES, is_parquet, read_parquet
 from crowdtree.errors import CrowdtreeError, listing, one_line
 from crowdtree.files.documents import named
 from crowdtree.files.grids import delimited_grid, frame_grid, write_delimited
 from crowdtree.files.items import json_rows
 from crowdtree.files.yaml_json import parse_document, write_document
-from crowdtree.learning.frames import ROLES, is_parquet, read_parquet
 from crowdtree.reading import Source, has_content, open_source
 
 __all__ = [

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdtree.columns import Column, Columns, is_parquet, join, read_columns, read_rows
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.files.answer_rows import (
     NEEDED,
@@ -36,7 +37,6 @@ from crowdtree.files.label_studio import (
 )
 from crowdtree.files.wide import read_wide, write_wide
 from crowdtree.files.zooniverse import ZOONIVERSE, read_zooniverse, write_zooniverse
-from crowdtree.learning.frames import Column, Columns, is_parquet, join, read_columns, read_rows
 from crowdtree.reading import Source, open_source
 
 __all__ = [

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from crowdtree.columns import Columns
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.files.answer_rows import (
     UNNAMED,
@@ -20,7 +21,6 @@ from crowdtree.files.answer_rows import (
     warn_several,
     write_text,
 )
-from crowdtree.learning.frames import Columns
 from crowdtree.reading import Source, cell_text, open_source
 from crowdtree.text import plural
 

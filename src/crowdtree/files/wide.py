@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdtree.columns import Column, Columns, columns_of_rows, join
 from crowdtree.errors import CrowdtreeError, listing, one_line
 from crowdtree.files.answer_rows import (
     Names,
@@ -19,7 +20,6 @@ from crowdtree.files.answer_rows import (
     write_text,
 )
 from crowdtree.learning.answers import MIN_ROWS_TO_JUDGE, SKIPS, YES_NO
-from crowdtree.learning.frames import Column, Columns, columns_of_rows, join
 from crowdtree.reading import open_source
 from crowdtree.text import plural, squeezed
 

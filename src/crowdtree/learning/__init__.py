@@ -102,9 +102,9 @@ def learn(
     >>> learned.workers["ann"].skill > learned.workers["cy"].skill
     True
     """
+    from crowdtree.columns import Columns
     from crowdtree.learning import answers as reading
     from crowdtree.learning import model
-    from crowdtree.learning.frames import Columns
 
     check_call(learn, locals())
     for name, value in (("level", level), ("certain", certain)):

@@ -16,8 +16,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.columns import Column, Columns, read_columns
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing, one_line
-from crowdtree.learning.frames import Column, Columns, read_columns
 from crowdtree.learning.passes import Votes, counting_sort, find_repeats
 from crowdtree.problem import LINE_BREAKS
 from crowdtree.text import plural, squeezed

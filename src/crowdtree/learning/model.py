@@ -30,9 +30,9 @@ from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.stats import normal_quantile
 
 if TYPE_CHECKING:
+    from crowdtree.columns import Columns
     from crowdtree.fixed_plan import Plan
     from crowdtree.learning.flags import Flags
-    from crowdtree.learning.frames import Columns
     from crowdtree.learning.labels import LabelFit
     from crowdtree.learning.pilot import Credible
     from crowdtree.learning.subtypes import Subtypes

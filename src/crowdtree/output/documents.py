@@ -14,6 +14,7 @@ import numpy as np
 from crowdtree.audit import Audit
 from crowdtree.audit.records import Labels
 from crowdtree.checking import check_call, check_options, got
+from crowdtree.columns import read_parquet
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.files import load_problem, save_problem
@@ -32,7 +33,6 @@ from crowdtree.files.yaml_json import parse_document, write_document
 from crowdtree.fixed_plan import Plan
 from crowdtree.frontiers import Frontier, Point
 from crowdtree.frontiers.vote_options import Options
-from crowdtree.learning.frames import read_parquet
 from crowdtree.learning.model import Learned
 from crowdtree.planning import PlanChoices
 from crowdtree.policy import POLICIES, policy_from_dict

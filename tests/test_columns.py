@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crowdtree import CrowdtreeError, CrowdtreeWarning, Problem
-from crowdtree.learning import frames, learn
+from crowdtree import CrowdtreeError, CrowdtreeWarning, Problem, columns
+from crowdtree.learning import learn
 from crowdtree.learning.answers import read_answers, read_gold
 
 ROWS = [(t, w, "no" if t % 2 else "yes") for t in range(1, 7) for w in ("ann", "ben", "cy")]
@@ -129,7 +129,7 @@ def test_memory_is_checked_without_posix(tmp_path, monkeypatch):
     monkeypatch.setattr(frames, "_SMALL_SIZE", 0)
     path = tmp_path / "a.csv"
     path.write_text(PLAIN)
-    assert frames._free_memory() > 0
+    assert columns._free_memory() > 0
     assert read_answers(path).n_answers == len(ROWS)
 
 
