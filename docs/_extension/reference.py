@@ -113,7 +113,7 @@ GROUPS = {
         "simulation.compare.Comparison",
     ),
     "Learn from answers": (
-        "learn", "Learned", "learning.stating.Accuracy", "plan_pilot", "CrowdClassifier",
+        "learn", "Learned", "learning.judging.Accuracy", "plan_pilot", "CrowdClassifier",
         "CrowdLabeller",
     ),
     "Audit": ("Audit", "plan_audit", "load_audit", "verify_audit"),
