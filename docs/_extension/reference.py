@@ -100,6 +100,7 @@ GROUPS = {
     "Problems and files": (
         "Problem", "example", "load_problem", "load", "save", "check", "Checkup",
     ),
+    "Plan": ("plan", "PlanChoices"),
     "Design": (
         "design", "Tree", "tree.Node", "tree.Level", "tree.Certificate", "verify", "staff", "Plan",
         "evaluate", "Evaluation", "evaluation.Bounds", "frontier", "Frontier", "frontiers.Point",

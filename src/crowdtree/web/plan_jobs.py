@@ -19,8 +19,8 @@ from crowdtree.planning import PlanChoice, PlanChoices, PlanMenu, Report
 from crowdtree.policy import PlanPolicy
 from crowdtree.policy.spec import LIMITS, PolicyKind, PolicySpec, make_policy, spec_of
 from crowdtree.problem import Problem
-from crowdtree.tree import Tree
 from crowdtree.store.types import AnyPolicy, JsonObject
+from crowdtree.tree import Tree
 
 __all__ = [
     "EXAMPLE",
