@@ -89,10 +89,6 @@ def load_plan(
     name
         File name of bytes or of a stream that has none.
 
-    Returns
-    -------
-    Plan
-
     Examples
     --------
     >>> import crowdtree as ct, pathlib, tempfile
