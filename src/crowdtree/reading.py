@@ -403,12 +403,8 @@ def csv_rows(
 
     Parameters
     ----------
-    lines
-        Lines with their line ends.
     separator
         What separates the fields; spaces after it are skipped unless it is a tab.
-    name
-        Name of the file, for messages.
     skipped
         Number of lines that were read before.
     most
