@@ -41,9 +41,3 @@ def test_compiling_is_announced_once_per_package(caplog):
         jit._announce("crowdtree.audit")
         jit._announce("crowdtree.audit")
     assert [record.getMessage() for record in caplog.records] == ["compiling, once (about 4 s)"]
-
-
-def test_an_interpreted_module_is_another_module():
-    plain = jit.interpreted("crowdtree.audit.kernels")
-    assert plain.loser(0.5, 0.1, 0.2) > 0
-    assert type(plain.loser).__name__ == "function"

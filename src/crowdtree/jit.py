@@ -1,4 +1,4 @@
-"""Compiled kernels: compiled once, announced, and not at all where a problem is small.
+"""Compiled kernels: compiled once, and announced.
 
 A kernel is a function of arrays in a module that is imported only when it is called. numba
 compiles it for the types of its first call and keeps the result next to the source file, or in
@@ -11,12 +11,10 @@ from __future__ import annotations
 import importlib.util
 import logging
 from collections.abc import Callable
-from contextvars import ContextVar
 from functools import cache
-from types import ModuleType
 from typing import Any, TypeVar
 
-__all__ = ["can_compile", "compiled", "interpreted"]
+__all__ = ["can_compile", "compiled"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -30,7 +28,6 @@ SECONDS = {
 """About how long the kernels of a package take to compile; the first that fits is shown."""
 
 _log = logging.getLogger(__name__)
-_as_written: ContextVar[bool] = ContextVar("as_written", default=False)
 _kept = True
 
 
@@ -50,7 +47,7 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        if _as_written.get() or not can_compile():
+        if not can_compile():
             return function
         from numba import njit
 
@@ -64,25 +61,6 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
         return made
 
     return decorate
-
-
-@cache
-def interpreted(name: str) -> Any:
-    """Load a module of kernels a second time, with its functions as they are written.
-
-    They call each other without the compiler and give the same results. For so little work that
-    compiling takes longer.
-    """
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"no module named {name!r}", name=name)
-    module: ModuleType = importlib.util.module_from_spec(spec)
-    token = _as_written.set(True)
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        _as_written.reset(token)
-    return module
 
 
 @cache
