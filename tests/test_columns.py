@@ -118,7 +118,7 @@ def test_answers_are_read_from_bytes_streams_and_gzip(tmp_path):
 def test_packed_answers_do_not_unpack_beyond_the_memory(tmp_path, monkeypatch):
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"task,worker,label\n" + b"1,a,x\n" * 100_000))
-    monkeypatch.setattr(frames, "_free_memory", lambda: 100_000.0)
+    monkeypatch.setattr(columns, "_free_memory", lambda: 100_000.0)
     with pytest.raises(CrowdtreeError, match="unpacks to more than 100,000 bytes"):
         read_answers(path)
 
@@ -126,7 +126,7 @@ def test_packed_answers_do_not_unpack_beyond_the_memory(tmp_path, monkeypatch):
 def test_memory_is_checked_without_posix(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "resource", None)  # an ImportError, as on Windows
     monkeypatch.delattr(os, "sysconf")
-    monkeypatch.setattr(frames, "_SMALL_SIZE", 0)
+    monkeypatch.setattr(columns, "_SMALL_SIZE", 0)
     path = tmp_path / "a.csv"
     path.write_text(PLAIN)
     assert columns._free_memory() > 0

@@ -100,6 +100,7 @@ GROUPS = {
     "Problems and files": (
         "Problem", "example", "load_problem", "load", "save", "check", "Checkup",
     ),
+    "Plan": ("plan", "PlanChoices"),
     "Design": (
         "design", "Tree", "tree.Node", "tree.Level", "tree.Certificate", "verify", "staff", "Plan",
         "evaluate", "Evaluation", "evaluation.Bounds", "frontier", "Frontier", "frontiers.Point",
@@ -113,7 +114,7 @@ GROUPS = {
         "simulation.compare.Comparison",
     ),
     "Learn from answers": (
-        "learn", "Learned", "learning.stating.Accuracy", "plan_pilot", "CrowdClassifier",
+        "learn", "Learned", "learning.judging.Accuracy", "plan_pilot", "CrowdClassifier",
         "CrowdLabeller",
     ),
     "Audit": ("Audit", "plan_audit", "load_audit", "verify_audit"),

@@ -521,7 +521,8 @@ def _of_options() -> Iterator[list[str]]:
             if type(note).__name__ == "ArgumentInfo"
         ]
         yield [*words, *files, "--unknown-option"]
-        yield [*words, *files, "one", "more", "word"]
+        if words != ["campaign", "invite"]:  # takes any number of names
+            yield [*words, *files, "one", "more", "word"]
         if files and words not in (["campaign", "status"], ["owner", "link"]):  # need none
             yield words
         for kind, note in notes.values():

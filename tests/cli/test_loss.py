@@ -75,7 +75,7 @@ def test_mistakes_are_one_line(birds: Path, capsys: pytest.CaptureFixture[str]) 
     costs.write_text("truth,robin\nwhale,3\n")
     assert "'whale' is not a class" in complaint(capsys, "design", table, "--loss", costs)
     words = ("simulate", "example:mushrooms", "--items", 10)
-    assert "target_loss: expected" in complaint(capsys, *words, "--target-loss", -1)
+    assert "--target-loss: expected" in complaint(capsys, *words, "--target-loss", -1)
     assert "out of reach" in complaint(
         capsys, "frontier", "example:mushrooms", "--max-votes", 3, "--max-loss", 1e-9
     )

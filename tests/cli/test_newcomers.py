@@ -38,7 +38,7 @@ def test_gold_may_have_the_columns_of_an_audit(
     assert found["accuracy"]["known"] == 2
     (tmp_path / "answers.csv").write_text("task,worker,said,,\n" + rows)
     words = complaint(capsys, "learn", tmp_path / "answers.csv")
-    assert "(found: task, worker, said)" in words
+    assert "column 'said' has other answers" in words
     (tmp_path / "answers.csv").write_text("task,worker,label,label\n0,a,x,y\n")
     assert "two columns are named 'label'" in complaint(capsys, "learn", tmp_path / "answers.csv")
 

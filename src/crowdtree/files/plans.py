@@ -112,6 +112,8 @@ def plan_from_dict(data: Any, source: str, problem: Problem | None = None) -> Pl
 
     if isinstance(data, dict) and ("question" in data or "label" in data):
         data = {"crowdtree": 1, "kind": "plan", "tree": data}  # a bare tree
+    elif isinstance(data, dict) and data.get("kind") == "tree":
+        data = data | {"kind": "plan"}  # one vote at each of its nodes
     if isinstance(data, dict) and (data.get("kind") == "problem" or "questions" in data):
         raise CrowdtreeError(f"{source}: expected a plan, got {KINDS['problem']}")
     found = check(PlanFile, data, source)

@@ -14,12 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from crowdtree import files, planning
 from crowdtree.designers import design, refuse_groups
 from crowdtree.errors import CrowdtreeError
-from crowdtree.fixed_plan import Plan
+from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.planning import PlanChoice, PlanChoices, PlanMenu, Report
 from crowdtree.policy import PlanPolicy
 from crowdtree.policy.spec import LIMITS, PolicyKind, PolicySpec, make_policy, spec_of
 from crowdtree.problem import Problem
 from crowdtree.store.types import AnyPolicy, JsonObject
+from crowdtree.tree import Tree
 
 __all__ = [
     "EXAMPLE",
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 EXAMPLE = "example:"
-PLAN_KINDS = ("choices", "policy", "plan")
+PLAN_KINDS = ("choices", "policy", "plan", "tree")
 SUFFIXES = (".csv", ".xlsx", ".yaml", ".yml", ".json")
 MOST_UNPACKED = 64 * 2**20
 CHECKED = ("policy", *LIMITS)
@@ -149,9 +150,10 @@ def _given_choice(content: bytes) -> PlanChoice:
     held = load(content, name="plan.json")
     if isinstance(held, PlanChoices):
         return held.recommended
-    policy = PlanPolicy(held, "curtailed") if isinstance(held, Plan) else held
-    if isinstance(held, Plan) and held.vote == "margin":
-        policy = PlanPolicy(held)
+    policy = held
+    if isinstance(held, Plan | Tree):
+        plan = as_plan(held)
+        policy = PlanPolicy(plan, "none" if plan.vote == "margin" else "curtailed")
     kind: Literal["tree", "adaptive"] = "tree" if isinstance(policy, PlanPolicy) else "adaptive"
     return PlanChoice(kind, policy, planning.expected_performance(policy))
 
