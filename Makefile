@@ -1,4 +1,4 @@
-# Every target sets up what it needs: a virtual environment with pinned packages.
+# Every target sets up what it needs: .venv for developers, .venv-run to run and build, both pinned.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -13,13 +13,13 @@ unexport PYTHONDONTWRITEBYTECODE  # or each of the tests' many processes compile
 help:            ## show this list
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(STAMP)  ## make the virtual environment with pinned packages
+setup: $(STAMP)  ## make .venv, the environment for developers
 
 $(STAMP): pyproject.toml constraints.txt tools/setup.sh
 	@PYTHON="$(PYTHON)" tools/setup.sh $(VENV)
 	@touch $@
 
-# What users run needs none of the developers' packages: a small environment of its own.
+# What users run needs none of the developers' packages.
 $(RUNS): pyproject.toml constraints.txt tools/setup.sh
 	@PYTHON="$(PYTHON)" tools/setup.sh $(RUN) serve
 	@touch $@
@@ -28,10 +28,10 @@ dist:            ## build the wheel and the sdist in dist/
 	@PYTHON="$(PYTHON)" tools/setup.sh $(RUN) --build
 	$(RUN)/bin/python -m build
 
-demo: $(RUNS)    ## run the main job end to end and write out/demo/report.html
+demo: $(RUNS)    ## run everything on two examples, with a live campaign: out/demo/report.html
 	@$(RUN)/bin/crowdtree demo --out $(OUT)/demo
 
-serve: $(RUNS)   ## open the app on this machine with the example loaded
+serve: $(RUNS)   ## serve the app on this machine with an example campaign
 	@mkdir -p $(OUT)/serve
 	@$(RUN)/bin/crowdtree serve --example --database $(OUT)/serve/crowdtree.db
 
@@ -39,7 +39,7 @@ docs: $(STAMP)   ## build the documentation into out/docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs $(OUT)/docs
 	@echo "Open $(OUT)/docs/index.html"
 
-test: $(STAMP)   ## all checks and tests (under ten minutes on two cores)
+test: $(STAMP)   ## all checks and tests but the slow ones
 	@tools/setup.sh --browser
 	@$(BIN)/python tools/warm_up.py & warm=$$!; $(MAKE) --no-print-directory lint && wait $$warm
 	$(BIN)/pytest -q -n 3 --dist worksteal -m "not slow"

@@ -1,62 +1,92 @@
-"""What an installation weighs, and how long its verbs take at their first use.
+"""What the wheel installs, and what its verbs cost at their first use.
 
-``python -m benchmarks.installed [FOLDER] [--extras fast,figures]`` builds the wheel of a clone
-(this one by default), installs it into an empty environment with the pinned versions, and prints
-a table.
+    python -m benchmarks.installed --before 39eb8ac --out docs/measured/benchmarks.md
+
+Installs the wheel without extras into an empty environment with the pinned versions. The verbs of
+an earlier commit run in the environment of this process, which has all packages.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+TITLE, NEXT = "## Installation", "## Small problems"
+BEFORE_MIB = 778
+"""What a wheel installed before the extras, of which llvmlite and numba 208, polars 181."""
 VERBS = (
-    "--version", "design example:animals", "design example:animals --method optimal",
+    "plan example:animals --error 0.01", "check example:animals", "design example:animals",
     "staff example:animals --workers 20", "frontier example:animals --error 0.05",
-    "simulate example:animals --items 2000", "explain example:animals", "check example:animals",
-    "report example:animals -o report.html", "learn answers.csv",
-    "audit plan labels.csv --bound 0.1",
+    "simulate example:animals --items 2000", "learn answers.csv",
+    "audit plan labels.csv --bound 0.1", "report example:animals -o report.html",
 )  # fmt: skip
-SIZE = """
-import importlib.metadata as metadata
-ours = [d for d in metadata.distributions() if d.metadata["Name"] not in ("pip", "setuptools")]
-sizes = {d.metadata["Name"]: sum(f.locate().stat().st_size for f in d.files or ()
-         if f.locate().is_file()) / 1e6 for d in ours}
-print(round(sum(sizes.values())))
-print(", ".join(f"{n} {s:.0f}" for n, s in sorted(sizes.items(), key=lambda p: -p[1])[:6]))
+SIZES = """
+from importlib.metadata import distributions
+for d in distributions():
+    files = [f.locate() for f in d.files or ()]
+    print(d.metadata["Name"], sum(f.stat().st_size for f in files if f.is_file()))
 """
 
 
-def run(*words: object, cwd: Path) -> tuple[float, str]:
-    """Run a command; its seconds and what it printed."""
-    began = time.perf_counter()
-    done = subprocess.run(
-        [str(word) for word in words], cwd=cwd, capture_output=True, text=True, check=False
-    )
-    seconds = time.perf_counter() - began
-    return seconds, done.stdout.strip() if done.returncode == 0 else "fails: " + done.stderr[-120:]
+def run(*words: object, cwd: Path, path: Path | None = None) -> tuple[float, str]:
+    """Run a command; its processor seconds and what it printed."""
+    environment = {name: os.environ[name] for name in os.environ if name[:6] != "PYTHON"}
+    if path is not None:
+        environment["PYTHONPATH"] = str(path)
+    used = _children()
+    text = subprocess.run(
+        [str(word) for word in words], cwd=cwd, env=environment, check=True, stdout=-1, text=True
+    ).stdout
+    return _children() - used, text
 
 
-def measure(folder: Path, extras: list[str], place: Path) -> list[str]:
-    """Lines of the report."""
-    run(sys.executable, "-m", "build", "-q", "--wheel", "-n", "-o", place, folder, cwd=place)
-    (wheel,) = place.glob("*.whl")
+def _children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def install(place: Path) -> tuple[Path, list[str]]:
+    """Install the wheel; the Python of its environment, and a table of sizes."""
+    run(sys.executable, "-m", "build", "-nw", "-o", place, ROOT, cwd=place)
     venv.create(place / "env", with_pip=True)
     python = place / "env" / "bin" / "python"
-    lines = ["| installed | MB | largest |", "|---|---|---|"]
-    for extra in ["", *extras]:
-        named = f"{wheel}[{extra}]" if extra else str(wheel)
-        run(
-            python, "-m", "pip", "install", "-q", "-c", folder / "constraints.txt", named, cwd=place
-        )
-        size, _, largest = run(python, "-c", SIZE, cwd=place)[1].partition("\n")
-        lines.append(f"| {'+ ' + extra if extra else 'the wheel alone'} | {size} | {largest} |")
+    pins = ("-c", ROOT / "constraints.txt")
+    run(python, "-m", "pip", "install", "-q", *pins, *place.glob("*.whl"), cwd=place)
+    lines = (line.split() for line in run(python, "-c", SIZES, cwd=place)[1].splitlines())
+    sizes = {name: int(size) / 2**20 for name, size in lines if name not in ("pip", "setuptools")}
+    total = sum(sizes.values())
+    largest = sorted(sizes.items(), key=lambda pair: -pair[1])[:7]
+    rest = total - sum(size for _, size in largest)
+    rows = [f"| {name} | {size:.0f} |" for name, size in largest]
+    return python, [
+        f"`pip install` of the wheel: {total:.0f} MiB, {BEFORE_MIB} before the extras.",
+        "", "| package | MiB |", "|---|---|", *rows, f"| {len(sizes) - 7} others | {rest:.0f} |",
+    ]  # fmt: skip
+
+
+def times(python: object, place: Path, path: Path | None = None) -> dict[str, str]:
+    """Processor seconds of the import and of each verb: at its first use, and again."""
+    cases = {"import crowdtree": ["-c", "import crowdtree"]}
+    cases |= {f"crowdtree {verb}": ["-m", "crowdtree", *verb.split()] for verb in VERBS}
+    found = {}
+    for name, words in cases.items():
+        try:
+            first, again = (run(python, *words, cwd=place, path=path)[0] for _ in range(2))
+        except subprocess.CalledProcessError:  # the verb did not exist
+            continue
+        found[name] = f"{first:.2f} | {again:.2f}"
+    return found
+
+
+def measure(before: str, place: Path) -> list[str]:
+    """Lines of the report."""
     (place / "answers.csv").write_text(
         "task,worker,label\n"
         + "".join(f"{t},w{w},{'ab'[(t + w * t) % 3 == 0]}\n" for t in range(300) for w in range(5))
@@ -64,25 +94,40 @@ def measure(folder: Path, extras: list[str], place: Path) -> list[str]:
     (place / "labels.csv").write_text(
         "item,label,error\n" + "".join(f"i{n},cat,0.0{n % 9 + 1}\n" for n in range(500))
     )
-    lines += ["", "| cold | first s | again s |", "|---|---|---|"]
-    statements = [("import crowdtree", ["-c", "import crowdtree"])]
-    statements += [(f"crowdtree {verb}", ["-m", "crowdtree", *verb.split()]) for verb in VERBS]
-    for name, words in statements:
-        (first, said), (again, _) = (run(python, *words, cwd=place) for _ in range(2))
-        failed = f" {said}" if said.startswith("fails") else ""
-        lines.append(f"| `{name}`{failed} | {first:.2f} | {again:.2f} |")
-    return lines
+    python, lines = install(place)
+    now, past = times(python, place), {}
+    if before:
+        run("git", "-C", ROOT, "worktree", "add", "--detach", place / "old", before, cwd=place)
+        try:
+            past = times(sys.executable, place, place / "old" / "src")
+        finally:
+            run("git", "-C", ROOT, "worktree", "remove", "--force", place / "old", cwd=place)
+    lines += [
+        "",
+        f"Processor seconds of fresh processes, the start of Python included. Before: commit "
+        f"{before} in the developers' environment, where the first use may compile.",
+        "",
+        "| what | before, first use | again | wheel, first use | again |",
+        "|---|---|---|---|---|",
+    ]
+    return lines + [f"| `{name}` | {past.get(name, ' | ')} | {now[name]} |" for name in now]
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the section, and put it into a report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", default=ROOT, type=Path)
-    parser.add_argument("--extras", default="", help="extras to add one after the other")
-    given = parser.parse_args()
-    extras = [name for name in given.extras.split(",") if name]
+    parser.add_argument("--before", default="", help="commit to compare with")
+    parser.add_argument("--out", type=Path, help="put the section into this report, too")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        print("\n".join(measure(given.folder.absolute(), extras, Path(place))))
+        lines = measure(options.before, Path(place))
+    written = "Written by `python -m benchmarks.installed --out docs/measured/benchmarks.md`."
+    text = "\n".join([TITLE, "", written, "", *lines, ""])
+    print(text)
+    if options.out:
+        head, _, tail = options.out.read_text().partition(NEXT)
+        head = head.partition(TITLE)[0].rstrip()
+        options.out.write_text(f"{head}\n\n{text}\n{NEXT}{tail}" if tail else f"{head}\n\n{text}")
 
 
 if __name__ == "__main__":

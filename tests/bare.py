@@ -13,23 +13,18 @@ EXTRAS = (
 
 
 class Blocker(MetaPathFinder):
-    """Finds none of these packages, as if they were not installed; one can be allowed."""
-
-    def __init__(self, allowed: str = "") -> None:
-        self.allowed = allowed
+    """Finds none of these packages, as if they were not installed."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Refuse a package of an extra; leave every other to the usual finders."""
         del path, target
-        package = name.partition(".")[0]
-        if package in EXTRAS and package != self.allowed:
+        if name.partition(".")[0] in EXTRAS:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return None
 
 
 def main() -> None:
-    allowed = sys.argv.pop(1).partition("=")[2] if sys.argv[1].startswith("--allow=") else ""
-    sys.meta_path.insert(0, Blocker(allowed))
+    sys.meta_path.insert(0, Blocker())
     from crowdtree.cli import main
 
     main()

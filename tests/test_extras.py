@@ -24,10 +24,10 @@ ANSWERS = "task,worker,label\n" + "".join(
 )
 
 
-def bare(folder: Path, *words: str, allow: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the command without the packages of the extras, but those that are allowed."""
+def bare(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command without the packages of the extras."""
     return subprocess.run(
-        [sys.executable, Path(__file__).parent / "bare.py", f"--allow={allow}", *words],
+        [sys.executable, Path(__file__).parent / "bare.py", *words],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -56,8 +56,7 @@ def folder(tmp_path: Path) -> Path:
     ],
 )
 def test_the_core_works_without_any_extra(folder, line):
-    # reading labels and answers takes polars until they are read without it
-    done = bare(folder, *line.split(), allow="polars" if line[:5] in ("learn", "audit") else "")
+    done = bare(folder, *line.split())
     assert done.returncode == 0, done.stderr
     for name in line.split():
         if name.endswith((".svg", "plan.json", ".html")):
@@ -93,6 +92,12 @@ def test_a_large_problem_is_designed_greedily_or_refused_without_the_compiler(fo
     rows = [f"q{q},0.1," + ",".join(map(str, rng.integers(0, 2, 60))) for q in range(60)]
     (folder / "large.csv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
     assert bare(folder, "design", "large.csv").returncode == 0
+    front = bare(folder, "frontier", "large.csv", "--max-points", "4", "--max-votes", "3")
+    assert front.returncode == 0
+    assert front.stderr.startswith(
+        "crowdtree: warning: frontier: greedy trees without proof; for the proven ones run: "
+        'pip install "crowdtree[fast]"\n'
+    )
     refused = bare(folder, "design", "large.csv", "--method", "optimal")
     assert refused.returncode == 2
     assert 'pip install "crowdtree[fast]"' in refused.stderr

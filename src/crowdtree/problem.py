@@ -377,7 +377,7 @@ def _prior(
     elif abs(total - 1) > PRIOR_TOLERANCE:
         raise CrowdtreeError(
             f"prior: sums to {total:.6g}, not 1; correct it, or pass normalise=True "
-            "(--normalise on the command line) to scale it"
+            "(--normalise) to scale it"
         )
     return _frozen(values)
 

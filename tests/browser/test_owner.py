@@ -22,12 +22,12 @@ def test_the_wizard_from_the_table_to_the_running_campaign(open_page, shot) -> N
     page.goto("/new")
     # a bad file says in place what is wrong, and the page stays
     page.set_input_files("input[name=table]", file("birds.csv", TABLE.replace("0,1,-", "0,2,-")))
-    page.click("text=Show the tree")
+    page.click("text=Show the plan")
     expect(page.locator(".problem")).to_contain_text("2")
     assert "\n" not in page.inner_text(".problem").strip()
     shot(page, "wizard-1-problem")
     page.set_input_files("input[name=table]", file("birds.csv", TABLE))
-    page.click("text=Show the tree")
+    page.click("text=Show the plan")
     page.wait_for_url("**/plan")
     expect(page.locator("h1")).to_have_text("birds")
     expect(page.locator("#tree")).to_contain_text("No fixed tree")  # adaptive by default

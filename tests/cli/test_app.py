@@ -105,6 +105,30 @@ def test_the_suggested_next_command_works(tmp_path, capsys, monkeypatch):
     assert shown.endswith("Next: crowdtree campaign create plan.json\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "then"),
+    [
+        ("plan F --answers 4 --price 2 --seed=3",
+         "plan F --answers 4 --price 2 --seed=3 -o plan.json"),
+        ("frontier F --price 2 --vote margin",
+         "frontier F --price 2 --vote margin --error 0.01 -o plan.json"),
+        ("frontier F --price 2 --answers 9 -o p.json", "report p.json --price 2"),
+        ("design F --price 2 --worker-error 0.2",
+         "staff F --workers 30 --price 2.0 --worker-error 0.2"),
+        ("staff F --workers 9 --price 2 --pool question",
+         "staff F --workers 9 --price 2 --pool question -o plan.json"),
+        ("staff F --workers 9 --price 2 -o p.json", "report p.json --price 2.0"),
+        ("simulate F --items 20 --target-error 0.1", "explain F --target-error 0.1"),
+    ],
+)  # fmt: skip
+def test_the_next_command_keeps_the_options(words, then, birds, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(*words.replace("F", str(birds)).split()) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line == f"Next: crowdtree {then}".replace("F", str(birds))
+    assert run(*line.removeprefix("Next: crowdtree ").split()) == 0
+
+
 def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path, capsys):
     path = tmp_path / "odd.csv"
     path.write_text("question,error,[a],[/b],c\n[bold]q[/],0.1,0,0,1\n")

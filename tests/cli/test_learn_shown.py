@@ -97,7 +97,7 @@ def test_files_that_are_written(leaves, tmp_path, capsys):
     out = {name: tmp_path / name for name in ("p.yaml", "u.yaml", "labels.csv", "page.html")}
     shown = said(capsys, "learn", path, "-o", out["p.yaml"], "--upper", out["u.yaml"],
                  "--labels", out["labels.csv"], "--report", out["page.html"])  # fmt: skip
-    assert shown.strip().splitlines()[-1].startswith("Next: crowdtree design ")
+    assert shown.strip().splitlines()[-1].startswith("Next: crowdtree plan ")
     learned = learn(leaves[0])
     plain, careful = (ct.load_problem(out[name]) for name in ("p.yaml", "u.yaml"))
     assert plain.worker_error == pytest.approx(learned.problem.worker_error, abs=1e-6)

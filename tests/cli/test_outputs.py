@@ -55,7 +55,7 @@ def test_learned_files_are_said(leaves, tmp_path, capsys, monkeypatch):
         "Wrote p.yaml.",
         "Wrote l.csv.",
         "Wrote r.html.",
-        "Next: crowdtree design p.yaml",
+        "Next: crowdtree plan p.yaml --error 0.01",
     ]
 
 

@@ -97,7 +97,9 @@ def test_a_broken_plan_gets_one_line(chosen, capsys):
     data = json.loads(chosen.read_text())
     del data["choices"][0]["policy"]
     chosen.write_text(json.dumps(data))
-    assert "is not a choices that crowdtree wrote" in complaint(capsys, "simulate", chosen)
+    assert "holds a damaged plan ('policy' is missing); write it again" in complaint(
+        capsys, "simulate", chosen
+    )
 
 
 def test_trees_come_with_a_line_about_plan(birds, capsys):

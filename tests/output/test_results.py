@@ -198,9 +198,9 @@ def test_thousands_of_flags_are_printed_as_a_summary():
     ("text", "message"),
     [
         ('{"crowdtree": 1, "kind": "house"}', "kind: expected one of audit, .*got 'house'"),
-        ('{"crowdtree": 1, "kind": "run", "truth": []}', "is not a run that crowdtree wrote"),
-        ('{"crowdtree": 1, "kind": "frontier"}', "is not a frontier that crowdtree wrote"),
-        ('{"crowdtree": 1, "kind": "learned", "answers": 3}', "is not a learned"),
+        ('{"crowdtree": 1, "kind": "run", "truth": []}', "holds a damaged simulation"),
+        ('{"crowdtree": 1, "kind": "frontier"}', "holds a damaged frontier \\('.*' is missing"),
+        ('{"crowdtree": 1, "kind": "learned", "answers": 3}', "holds a damaged result of learn"),
         ("[1, 2]", "x.json: expected"),
         ("{", "x.json, line 1"),
     ],

@@ -105,6 +105,7 @@ def _run(arguments: list[str]) -> int:
     inputs.NOTES.clear()
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
+    inputs.ARGUMENTS[:] = arguments
     try:
         streams.check_single_use(arguments)
         command = _command(arguments[0] if arguments else "")

@@ -11,6 +11,7 @@ import typer
 from crowdtree.checkup import check
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, ProblemFile, Reading, ReadingGroups, with_options
+from crowdtree.cli.plan import default_goal
 
 __all__ = ["check_verb"]
 
@@ -42,6 +43,5 @@ def check_verb(
             console.print(line, soft_wrap=True, markup=False)
 
     again = ReadingGroups(**asdict(reading), allow_groups=bool(found.groups))
-    goal = ["--error", 0.01] if problem.loss is None else ["--max-loss", "0.1"]
-    then = render.command("plan", file, *goal, reading=again)
+    then = render.command("plan", file, default_goal(problem), again)
     render.emit(as_json, found.to_dict() | {"warnings": said}, show, then=then)

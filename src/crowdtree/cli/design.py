@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 import typer
@@ -13,6 +13,7 @@ from crowdtree.cli.options import (
     ProblemFile,
     ReadingGroups,
     Seed,
+    given,
     one_of,
     with_options,
 )
@@ -56,12 +57,10 @@ class Limits:
         """Options of a method; those that it does not take are refused rather than ignored."""
         if method == "optimal":
             return asdict(self)
-        for field in fields(self):
-            if getattr(self, field.name) != field.default:
-                option = f"--{field.name.replace('_', '-')}"
-                raise CrowdtreeError(
-                    f"{option}: method {method!r} does not take it; use --method optimal"
-                )
+        for option, _ in given(self):
+            raise CrowdtreeError(
+                f"{option}: method {method!r} does not take it; use --method optimal"
+            )
         return {}
 
 
@@ -93,5 +92,7 @@ def design_verb(
         if method == "optimal":
             options["progress"] = watch
         tree = inputs.make_tree(problem, method, reading.allow_groups, seed, **options)
-    words = [*([] if method == "fm" else ["--design", method]), "--workers", 10 * tree.n_nodes]
-    finish(evaluate(tree), outputs, render.command("staff", file, *words, reading=reading))
+    words: list[object] = [] if method == "fm" else ["--design", method]
+    words += ["--seed", seed] if seed else []
+    words += ["--workers", 10 * tree.n_nodes, *outputs.price_words, reading]
+    finish(evaluate(tree), outputs, render.command("staff", file, *words))

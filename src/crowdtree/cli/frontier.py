@@ -152,12 +152,10 @@ def frontier_verb(
         if choice.given and not choice.undecided:
             adaptive_line(console, problem, choice.goal, prices)
 
-    then = ""
-    if chosen is None:
-        words = ["--error", 0.01, *inputs.price_words(price), "-o", "plan.json"]
-        then = render.command("frontier", file, *words, reading=reading)
-    elif choice.output is not None:
-        then = render.command("report", str(choice.output))
+    then = "" if choice.given else render.again("--error", 0.01, "-o", "plan.json")
+    if choice.output is not None:
+        uniform = [] if not price or "=" in "".join(price) else ["--price", price[-1]]
+        then = render.command("report", str(choice.output), *uniform)
     render.emit(choice.as_json, found, show, (choice.output, choice.draw), then)
 
 

@@ -10,7 +10,7 @@ import typer
 
 from crowdtree import files
 from crowdtree.cli import streams
-from crowdtree.cli.options import Reading, ReadingGroups, check_price
+from crowdtree.cli.options import Reading, ReadingGroups, check_price, given
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.files.formats import ending_of_content
@@ -24,7 +24,6 @@ __all__ = [
     "Prices",
     "make_tree",
     "one_price",
-    "price_words",
     "read_choices",
     "read_chosen",
     "read_either",
@@ -73,6 +72,8 @@ def read_problem(file: str, reading: Reading | None = None, *, quiet: bool = Fal
     return problem.replace(**changes) if changes else problem
 
 
+ARGUMENTS: list[str] = []
+"""The words of the running command."""
 NOTES: list[str] = []
 """How inputs of the running command were understood; shown before its result, unless it fails."""
 
@@ -129,7 +130,7 @@ def read_choices(file: str, reading: Reading | None = None) -> Any:
 
 
 def _refuse_reading(file: str, reading: Reading | None) -> None:
-    for name, _ in reading.given() if reading else ():
+    for name, _ in given(reading) if reading else ():
         if name != "--allow-groups":
             raise CrowdtreeError(
                 f"{name}: {file} is a plan and contains its problem; use the problem's file"
@@ -148,12 +149,12 @@ Prices = Annotated[
 ]
 
 
-def read_prices(problem: Problem, given: list[str] | None) -> list[float] | None:
+def read_prices(problem: Problem, entries: list[str] | None) -> list[float] | None:
     """Read ``--price 0.02`` (all questions) and ``--price question=0.05`` (one of them)."""
-    if not given:
+    if not entries:
         return None
     prices: list[float | None] = [None] * problem.n_questions
-    for entry in sorted(given, key=lambda words: "=" in words):
+    for entry in sorted(entries, key=lambda words: "=" in words):
         name, named, amount = entry.rpartition("=")
         try:
             value = float(amount)
@@ -174,21 +175,16 @@ def read_prices(problem: Problem, given: list[str] | None) -> list[float] | None
     return [price for price in prices if price is not None]
 
 
-def one_price(given: list[str] | None) -> float | None:
+def one_price(entries: list[str] | None) -> float | None:
     """Read ``--price 0.02`` where one price is for all answers."""
-    if not given:
+    if not entries:
         return None
     try:
-        price = float(given[-1])
+        price = float(entries[-1])
     except ValueError:
-        raise CrowdtreeError(f"--price: expected one number, got {given[-1]!r}") from None
+        raise CrowdtreeError(f"--price: expected one number, got {entries[-1]!r}") from None
     check_price(price)
     return price
-
-
-def price_words(given: list[str] | None) -> list[object]:
-    """The prices as arguments of a command."""
-    return [word for entry in given or () for word in ("--price", entry)]
 
 
 def read_tree(file: str, reading: ReadingGroups, method: str = "fm", seed: int = 0) -> Tree | Plan:

@@ -13,6 +13,7 @@ from crowdtree import files
 from crowdtree.audit import Audit
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, LossFile, check_html, check_outputs, with_options
+from crowdtree.cli.plan import default_goal
 from crowdtree.cli.render.learned import show_learned
 from crowdtree.cli.render.progress import progress, stage_words
 from crowdtree.columns import Columns
@@ -272,7 +273,9 @@ def learn_verb(
             )
 
     written = outputs.upper or outputs.output
-    then = "" if written is None else render.command("design", str(written))
+    then = ""
+    if written is not None:
+        then = render.command("plan", str(written), default_goal(learned.problem))
     found = learned.to_dict() | ({} if credible is None else {"credible": asdict(credible)})
     render.emit(outputs.as_json, found, show, outputs.files, then)
 
@@ -289,6 +292,6 @@ def _plan(path: str) -> Plan:
     made = inputs.read_plan(path)
     if made is None:
         raise CrowdtreeError(
-            f"{path}: expected a plan; write one with crowdtree staff ... -o plan.json"
+            f"{path}: expected a plan; write one with crowdtree plan ... --tree -o plan.json"
         )
     return made

@@ -47,6 +47,7 @@ __all__ = [
     "check_plan",
     "check_price",
     "from_environment",
+    "given",
     "one_of",
     "with_options",
 ]
@@ -156,28 +157,6 @@ class Reading:
         ),
     ] = None
 
-    def given(self) -> list[tuple[str, object]]:
-        """Options that differ from their defaults, as written on the command line.
-
-        >>> Reading(worker_error=0.1, normalise=True).given()
-        [('--worker-error', 0.1), ('--normalise', True)]
-        """
-        found = []
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if value is not None and value is not False:
-                found.append((f"--{field.name.replace('_', '-')}", value))
-        return found
-
-    def words(self) -> list[object]:
-        """The same as arguments of a command.
-
-        >>> Reading(worker_error=0.1, normalise=True).words()
-        ['--worker-error', 0.1, '--normalise']
-        """
-        pairs = ([name] if value is True else [name, value] for name, value in self.given())
-        return [word for pair in pairs for word in pair]
-
     def without_groups(self) -> dict[str, Any]:
         """The arguments of :func:`crowdtree.files.load_problem`."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(Reading)}
@@ -204,11 +183,30 @@ class PlanOutputs:
     levels: Annotated[bool, typer.Option("--levels", help="Print the level table too.")] = False
     full: Full = False
 
+    @property
+    def price_words(self) -> list[object]:
+        """The price as arguments of a command."""
+        return [] if self.price is None else ["--price", self.price]
+
     def __post_init__(self) -> None:
         check_price(self.price)
         check_plan(self.output)
         check_draw(self.draw)
         check_outputs([self.output, self.draw])
+
+
+def given(group: Any) -> list[tuple[str, object]]:
+    """Options of a group that differ from their defaults, as written on the command line.
+
+    >>> given(Reading(worker_error=0.1, normalise=True))
+    [('--worker-error', 0.1), ('--normalise', True)]
+    """
+    values = [(field, getattr(group, field.name)) for field in dataclasses.fields(group)]
+    return [
+        (f"--{field.name.replace('_', '-')}", value)
+        for field, value in values
+        if value != field.default
+    ]
 
 
 def check_price(price: float | None) -> None:

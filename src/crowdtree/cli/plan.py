@@ -31,7 +31,7 @@ from crowdtree.planning import MAX_ANSWERS, TIME_LIMIT, PlanChoices, plan
 from crowdtree.plots import draw_tree
 from crowdtree.problem import Problem
 
-__all__ = ["GoalOptions", "plan_verb"]
+__all__ = ["GoalOptions", "default_goal", "plan_verb"]
 
 
 @dataclass(frozen=True)
@@ -91,15 +91,10 @@ class GoalOptions:
             **options,
         )
 
-    def words(self) -> list[object]:
-        """The goal as arguments of a command."""
-        pairs = (
-            ("--error", self.error),
-            ("--answers", self.answers),
-            ("--cost", self.cost),
-            ("--max-loss", self.max_loss),
-        )
-        return [word for name, value in pairs if value is not None for word in (name, f"{value:g}")]
+
+def default_goal(problem: Problem) -> GoalOptions:
+    """A goal to suggest: 1 % wrong labels, or an expected loss."""
+    return GoalOptions(error=0.01) if problem.loss is None else GoalOptions(max_loss=0.1)
 
 
 @dataclass(frozen=True)
@@ -189,6 +184,5 @@ def plan_verb(
     if outputs.output is not None:
         then = render.command("simulate", str(outputs.output))
     else:
-        options = [*goal.words(), *inputs.price_words(price), "-o", "plan.json"]
-        then = render.command("plan", file, *options, reading=reading)
+        then = render.again("-o", "plan.json")
     render.emit(outputs.as_json, choices.to_dict(), show, (outputs.output, outputs.draw), then)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
 
 from crowdtree.cli import inputs
-from crowdtree.cli.options import ExtraWorkers, Reading, ReadingGroups
+from crowdtree.cli.options import ExtraWorkers, Reading, ReadingGroups, given
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.likelihood import yes_probability
 from crowdtree.policy.spec import PolicySpec, make_policy
@@ -96,12 +96,11 @@ def check_target(problem: Problem, target_error: float) -> None:
 def chosen_policy(file: str, options: Any, reading: Reading | None = None) -> Any:
     """The policy that `plan` wrote to a file, if it did; options of a policy are then refused."""
     chosen = inputs.read_chosen(file, reading)
-    for field in fields(options) if chosen is not None else ():
-        if getattr(options, field.name) != field.default:
-            raise CrowdtreeError(
-                f"--{field.name.replace('_', '-')}: {file} holds a policy with its own settings; "
-                "leave it out, or use the problem's file"
-            )
+    for option, _ in given(options) if chosen is not None else ():
+        raise CrowdtreeError(
+            f"{option}: {file} holds a policy with its own settings; "
+            "leave it out, or use the problem's file"
+        )
     return chosen
 
 

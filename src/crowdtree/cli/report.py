@@ -16,6 +16,7 @@ from crowdtree.cli.options import (
     ReadingGroups,
     check_html,
     check_outputs,
+    given,
     with_options,
 )
 from crowdtree.cli.plan import GoalOptions
@@ -29,8 +30,6 @@ from crowdtree.report import write_report
 from crowdtree.text import amount, number, percent
 
 __all__ = ["report_verb"]
-
-DEFAULT_ERROR = 0.01
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ def _plan(
     if held is not None:
         if goal.given:
             raise CrowdtreeError(
-                f"{goal.words()[0]}: {file} is a plan; leave it out, or use the problem's file"
+                f"{given(goal)[0][0]}: {file} is a plan; leave it out, or use the problem's file"
             )
         if isinstance(held, PlanPolicy):
             return held.plan
@@ -111,6 +110,6 @@ def _plan(
             raise CrowdtreeError(f"--price: {file} has its own prices; use the problem's file")
         return held
     problem = inputs.read_problem(file, reading)
-    chosen = goal if goal.given else GoalOptions(error=DEFAULT_ERROR)
+    chosen = goal if goal.given else GoalOptions(error=0.01)
     with progress(job_words) as watch:
         return chosen.plan(problem, inputs.read_prices(problem, price), reading, progress=watch)

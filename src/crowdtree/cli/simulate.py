@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from crowdtree.cli.options import (
     Seed,
     check_draw,
     check_outputs,
+    given,
     with_options,
 )
 from crowdtree.cli.policy import PolicyOptions, read_policy
@@ -181,8 +182,7 @@ def simulate_verb(
         found = {**adapting.to_dict(), "without_adaptation": found}
     if checks is not None:
         found["checks"] = checks.to_dict()
-    words = [] if policy.policy is None else ["--policy", policy.policy]
-    then = render.command("explain", file, *words, reading=reading)
+    then = render.command("explain", file, policy, reading)
     if inputs.read_chosen(file) is not None:
         then = render.command("campaign create", file)
     render.emit(outputs.as_json, found, show, [outputs.draw], then)
@@ -286,17 +286,13 @@ def _show_adaptation(console: Any, run: Any, plain: Any) -> None:
 
 def _refuse_beside_compare(*groups: Any) -> None:
     """Refuse options that a comparison does not take, rather than ignore them."""
-    kept = ("target_error", "target_loss", "max_answers", "criterion")
-    given = [
-        f"--{field.name.replace('_', '-')}"
-        for group in groups
-        for field in fields(group)
-        if field.name not in kept and getattr(group, field.name) not in (field.default, 0)
-    ]
-    if given:
+    kept = ("--target-error", "--target-loss", "--max-answers", "--criterion")
+    pairs = [pair for group in groups for pair in given(group)]
+    refused = [option for option, value in pairs if option not in kept and value != 0]
+    if refused:
         raise CrowdtreeError(
             f"--compare: simulates every policy on this machine with the assumed errors; "
-            f"leave out {listing(given)}"
+            f"leave out {listing(refused)}"
         )
 
 
@@ -343,8 +339,5 @@ def _compare(
             )
         show_policies(console, found.rows)
 
-    then = ""
-    if outputs.draw is None:
-        words = ["--compare", "--draw", "policies.svg"]
-        then = render.command("simulate", file, *words, reading=reading)
+    then = "" if outputs.draw is not None else render.again("--draw", "policies.svg")
     render.emit(outputs.as_json, found.to_dict(), show, [outputs.draw], then)

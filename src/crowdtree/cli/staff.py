@@ -59,13 +59,7 @@ def staff_verb(
     given = inputs.read_tree(file, reading, design_method, seed)
     tree = given.tree if isinstance(given, Plan) else given
     value = evaluate(staff(tree, workers, method, answers=answers, pool=pool, rng=seed))
+    then = render.again("-o", "plan.json")
     if outputs.output is not None:
-        then = render.command("report", str(outputs.output))
-    else:
-        words: list[object] = [] if design_method == "fm" else ["--design", design_method]
-        words += ["--answers", f"{answers:g}"] if workers is None else ["--workers", workers]
-        words += [] if method == "marginal" else ["--method", method]
-        words += [] if pool == "node" else ["--pool", pool]
-        words += ["--seed", seed] if seed else []
-        then = render.command("staff", file, *words, "-o", "plan.json", reading=reading)
+        then = render.command("report", str(outputs.output), *outputs.price_words)
     finish(value, outputs, then)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
@@ -14,7 +15,7 @@ from crowdtree.designers import design, refuse_groups
 from crowdtree.designers.exact import is_tabulated
 from crowdtree.designers.loss_search import MOST_SETS, LossSearch
 from crowdtree.designers.optimal import check_limits
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.fixed_plan import Plan, Vote
 from crowdtree.frontiers.choice import Frontier
 from crowdtree.frontiers.exact_votes import shown_plans
@@ -68,7 +69,8 @@ def frontier(
         until one side leads by its margin, for about half the answers.
     method
         ``"optimal"`` searches and proves; ``"greedy"`` builds on level-greedy trees and proves
-        nothing. Optimal by default, greedy where ``-`` means either.
+        nothing. Optimal by default; greedy where ``-`` means either, and, with a warning, for large
+        problems where the extra ``fast`` is not installed.
     price
         Price of an answer: one number, one per question, or by question name.
     max_votes
@@ -108,6 +110,13 @@ def frontier(
     either = problem.dash == "either" and bool((problem.outcome == DASH).any())
     large = problem.loss is not None and not either and not LossSearch(problem).reachable()
     plain = not can_compile() and problem.loss is None and not is_tabulated(problem.outcome)
+    if plain and method is None and not either:
+        warnings.warn(
+            "frontier: greedy trees without proof; for the proven ones run: "
+            'pip install "crowdtree[fast]"',
+            CrowdtreeWarning,
+            stacklevel=2,
+        )
     chosen = method or ("greedy" if either or large or plain else "optimal")
     if chosen == "optimal" and either:
         raise CrowdtreeError(

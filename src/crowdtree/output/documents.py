@@ -15,7 +15,7 @@ from crowdtree.audit import Audit
 from crowdtree.audit.records import Labels
 from crowdtree.checking import check_call, check_options, got
 from crowdtree.columns import read_parquet
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing, squeeze
 from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.files import load_problem, save_problem
 from crowdtree.files.audits import load_audit, load_labels, save_audit, save_labels
@@ -175,6 +175,10 @@ _TABLES: Mapping[str, Callable[..., Any]] = {
 }
 
 
+NOUNS = {"choices": "plan", "learned": "result of learn", "run": "simulation"}
+"""Kinds of documents in messages, if not by their own name."""
+
+
 def _from_document(data: Any, file: Source, options: Mapping[str, Any]) -> Any:
     kind = data.get("kind", "problem") if isinstance(data, dict) else "problem"
     if isinstance(data, dict) and ("tree" in data or "nodes" in data or "question" in data):
@@ -190,13 +194,15 @@ def _from_document(data: Any, file: Source, options: Mapping[str, Any]) -> Any:
     if kind not in _READERS:
         known = listing([*readers, *_READERS])
         raise CrowdtreeError(f"{file.name}: kind: expected one of {known}, got {kind!r:.40}")
+    noun = NOUNS.get(kind, kind)
     if options:
-        raise CrowdtreeError(f"load: a {kind} takes no options, got {listing(options)}")
+        raise CrowdtreeError(f"load: a {noun} takes no options, got {listing(options)}")
     try:
         return _READERS[kind](data, file.name)
     except (KeyError, TypeError, ValueError, IndexError) as error:
+        why = f"{error} is missing" if isinstance(error, KeyError) else squeeze(error)
         raise CrowdtreeError(
-            f"{file.name}: is not a {kind} that crowdtree wrote ({type(error).__name__}: {error})"
+            f"{file.name}: holds a damaged {noun} ({why}); write it again"
         ) from None
 
 

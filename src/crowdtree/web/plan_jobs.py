@@ -19,6 +19,7 @@ from crowdtree.planning import PlanChoice, PlanChoices, PlanMenu, Report
 from crowdtree.policy import PlanPolicy
 from crowdtree.policy.spec import LIMITS, PolicyKind, PolicySpec, make_policy, spec_of
 from crowdtree.problem import Problem
+from crowdtree.reading import shown
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.tree import Tree
 
@@ -36,6 +37,8 @@ __all__ = [
 EXAMPLE = "example:"
 PLAN_KINDS = ("choices", "policy", "plan", "tree")
 SUFFIXES = (".csv", ".xlsx", ".yaml", ".yml", ".json")
+MAX_NAME = 60
+"""Characters of a file's name in a message."""
 MOST_UNPACKED = 64 * 2**20
 CHECKED = ("policy", *LIMITS)
 
@@ -132,8 +135,8 @@ def read_menu(report: Report, content: bytes, name: str, options: JsonObject) ->
     given = None
     if example != name:
         problem = files.example(example)
-    elif name.lower().endswith(".json") and files.kind_of(content, name="plan.json") in PLAN_KINDS:
-        given = _given_choice(content)
+    elif name.lower().endswith(".json") and files.kind_of(content, name=name) in PLAN_KINDS:
+        given = _given_choice(content, name)
         problem = given.policy.problem
     else:
         problem = problem_from_bytes(content, name, **options)
@@ -143,11 +146,11 @@ def read_menu(report: Report, content: bytes, name: str, options: JsonObject) ->
     return planning.make_menu(report, problem, given)
 
 
-def _given_choice(content: bytes) -> PlanChoice:
+def _given_choice(content: bytes, name: str) -> PlanChoice:
     """The policy of an uploaded plan."""
     from crowdtree.output import load  # slow to import, and tables do not need it
 
-    held = load(content, name="plan.json")
+    held = load(content, name=name)
     if isinstance(held, PlanChoices):
         return held.recommended
     policy = held
@@ -180,13 +183,14 @@ def _source(wish: Wish) -> Problem | Plan:
 
 
 def problem_from_bytes(content: bytes, name: str, **options: Any) -> Problem:
-    """Read an uploaded problem file; only the extension of its name is used."""
+    """Read an uploaded problem file; its name is for its format and for messages."""
+    name = shown(Path(name).name)
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES:
         raise CrowdtreeError(f"problem: upload one of {', '.join(SUFFIXES)}")
     if suffix == ".xlsx":
         _check_workbook(content)
-    return files.load_problem(content, name=f"problem{suffix}", **options)
+    return files.load_problem(content, name=f"{Path(name).stem[:MAX_NAME]}{suffix}", **options)
 
 
 def _check_workbook(content: bytes) -> None:

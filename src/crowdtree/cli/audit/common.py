@@ -25,6 +25,7 @@ __all__ = [
     "LabelsFile",
     "LossBound",
     "LossTable",
+    "key_words",
     "open_audit",
     "read_costs",
     "read_key",
@@ -73,6 +74,11 @@ Bound = Annotated[
     float | None,
     typer.Option("--bound", metavar="E", help="Share of wrong labels to certify, 0 to 1."),
 ]
+
+
+def key_words(key: Path | None) -> list[object]:
+    """The key as arguments of the next command."""
+    return [] if key is None else ["--key", key]
 
 
 def read_costs(path: str | None, labels: Labels) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from crowdtree.cli import render
-from crowdtree.cli.audit.common import AuditFile, Key, open_audit, read_key
+from crowdtree.cli.audit.common import AuditFile, Key, key_words, open_audit, read_key
 from crowdtree.cli.options import AsJson, check_outputs
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.atomic import write_atomically
@@ -66,5 +66,5 @@ def next_verb(
 
     then = ""
     if rows and output is not None:
-        then = render.command("audit", "record", str(audit), str(output))
+        then = render.command("audit", "record", str(audit), str(output), *key_words(key))
     render.emit(as_json, {"items": rows}, show, [output], then)

@@ -75,5 +75,6 @@ def plan_verb(
     if all(one is None or one.median is not None for one in (found, cost)):
         wanted = [] if bound is None else ["--bound", bound]
         wanted += [] if loss_bound is None else ["--loss", loss, "--loss-bound", loss_bound]
+        wanted += [] if confidence == 0.95 else ["--confidence", confidence]
         then = render.command("audit", "start", labels, "-o", "audit.json", *wanted)
     render.emit(as_json, made, show, then=then)

@@ -12,6 +12,7 @@ from crowdtree.cli.audit.common import (
     AuditFile,
     Key,
     forecast_of,
+    key_words,
     open_audit,
     read_key,
     show_standing,
@@ -70,6 +71,6 @@ def record_verb(
     then = ""
     if found.state == "open":
         name = "sheet.csv" if sheet == streams.STANDARD_INPUT else sheet
-        then = render.command("audit", "next", str(audit), "-n", 20, "-o", name)
+        then = render.command("audit", "next", str(audit), "-n", 20, "-o", name, *key_words(key))
     made = found.to_dict() | {"forecast": None if forecast is None else forecast.to_dict()}
     render.emit(as_json, made, show, [audit], then)

@@ -17,6 +17,7 @@ from crowdtree.cli.audit.common import (
     LabelsFile,
     LossBound,
     LossTable,
+    key_words,
     read_costs,
     read_key,
 )
@@ -92,5 +93,7 @@ def start_verb(
             wanted += f", planned for {plural(audit.planned, 'check')}"
         console.print(f"Audit of [bold]{plural(len(audit.items), 'label')}[/]{wanted}.")
 
-    then = render.command("audit", "next", str(output), "-n", 20, "-o", "sheet.csv")
+    then = render.command(
+        "audit", "next", str(output), "-n", 20, "-o", "sheet.csv", *key_words(key)
+    )
     render.emit(as_json, audit.to_dict() | {"seed": audit.seed}, show, [output], then)

@@ -6,14 +6,15 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
 from crowdtree.cli import inputs, streams
-from crowdtree.cli.options import Reading
+from crowdtree.cli.options import given
 from crowdtree.reading import shown
 
-__all__ = ["command", "console", "emit"]
+__all__ = ["again", "command", "console", "emit"]
 
 
 def console() -> Any:
@@ -57,11 +58,24 @@ def emit(
         page.print(f"Next: {then}", style="dim", markup=False, soft_wrap=True)
 
 
-def command(verb: str, file: str, *words: object, reading: Reading | None = None) -> str:
-    """Write the next command, for the same file with the same reading options.
+def command(verb: str, file: str, *words: object) -> str:
+    """Write the next command; a group of options stands for those that were given.
 
-    >>> command("staff", "my birds.csv", "--workers", 4, reading=Reading(worker_error=0.1))
+    >>> from crowdtree.cli.options import Reading
+    >>> command("staff", "my birds.csv", "--workers", 4, Reading(worker_error=0.1))
     "crowdtree staff 'my birds.csv' --workers 4 --worker-error 0.1"
     """
-    options = reading.words() if reading is not None else []
-    return shlex.join(str(word) for word in ["crowdtree", *verb.split(), file, *words, *options])
+    return _join(verb.split(), file, *words)
+
+
+def again(*words: object) -> str:
+    """Write the running command with more options."""
+    return _join(inputs.ARGUMENTS, *words)
+
+
+def _join(verb: Iterable[object], *words: object) -> str:
+    flat: list[object] = ["crowdtree", *verb]
+    for word in words:
+        pairs = given(word) if is_dataclass(word) else [(word, True)]
+        flat += [part for name, value in pairs for part in (name, value) if part is not True]
+    return shlex.join(map(str, flat))

@@ -18,6 +18,7 @@ from crowdtree.store.queries.progress import progress
 from crowdtree.store.types import JsonObject
 from crowdtree.text import plural
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
+from crowdtree.web.hints import PASTED
 from crowdtree.web.pages.base import PageRoute, go, render
 from crowdtree.web.pages.progress_stream import with_progress
 from crowdtree.web.plan_jobs import EXAMPLE
@@ -87,7 +88,7 @@ async def _table(form: FormData) -> Table:
         title = upload.filename.rsplit(".", 1)[0]
         return Table(await upload.read(), upload.filename, title, options)
     if str(form.get("pasted", "")).strip():
-        return Table(str(form["pasted"]).encode(), "pasted.csv", "", options)
+        return Table(str(form["pasted"]).encode(), PASTED, "", options)
     if form.get("example") in files.EXAMPLES:
         example = str(form["example"])
         return Table(b"", f"{EXAMPLE}{example}", f"Example: {example}", {})

@@ -44,7 +44,7 @@ async def _campaign(state: AppState, number: int) -> Campaign:
 
 @router.get("/c/{number}/plan")
 async def plan(request: Request, number: Number, owner: OwnerNeeded) -> Response:
-    """Show the tree, and what each error costs."""
+    """Show the plan, and what each error costs."""
     state = state_of(request)
     campaign = await _campaign(state, number)
     policy = state.policy(campaign)
