@@ -53,7 +53,7 @@ ROLES: Mapping[str, Sequence[Sequence[str]]] = {
         ("item",),
         (
             *("id", "taskid", "itemid", "assignment:taskid", "hitid", "inputhash", "unitid"),
-            *("ticket", "ticketid", "image", "imageid", "photo", "photoid", "picture", "filename"),
+            *("ticket", "ticketid", "ticketnumber", "image", "imageid", "photo", "photoid", "picture", "filename"),
             *("document", "documentid", "docid", "example", "exampleid", "object", "objectid"),
             *("subject", "subjectid", "subjectids", "sample", "sampleid", "record", "recordid"),
         ),
@@ -311,15 +311,16 @@ def _plain(name: str) -> str:
 def _given(
     header: Sequence[str], plain: Sequence[str], role: str, name: str | None, where: str
 ) -> int | None:
-    """Place of a column that was named by the user."""
+    """Place of a column that was named by the user; ``a,b`` is called one or the other."""
     if name is None:
         return None
-    for names, wanted in ((header, name), (plain, _plain(name))):
-        places = [place for place, other in enumerate(names) if other == wanted]
-        if len(places) > 1:
-            raise CrowdtreeError(f"{where}: two columns are named {name!r}; rename one")
-        if places:
-            return places[0]
+    for wanted in (name, *(name.split(",") if "," in name and role != "question" else ())):
+        for names, one in ((header, wanted.strip()), (plain, _plain(wanted))):
+            places = [place for place, other in enumerate(names) if other == one]
+            if len(places) > 1:
+                raise CrowdtreeError(f"{where}: two columns are named {one!r}; rename one")
+            if places:
+                return places[0]
     from difflib import get_close_matches
 
     close = get_close_matches(name, header, n=1)

@@ -23,7 +23,7 @@ from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.rng import generator
-from crowdtree.text import percent, plural
+from crowdtree.text import percent, plural, squeezed
 
 __all__ = ["Audit"]
 
@@ -337,6 +337,12 @@ class Audit(Framed, Saved, Plotted):
         text = f"{self.seed}:{self.digest}:{number}"
         return (int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big") >> 3) / 2**53
 
+    def spelled(self, truth: Any) -> str:
+        """A class as the labels spell it: case and blanks do not make another one."""
+        folded = {squeezed(label): label for label in set(self.labels)}
+        one = len(folded) == len(set(self.labels))
+        return folded.get(squeezed(str(truth)), str(truth)) if one else str(truth)
+
     def record(
         self,
         item: Any,
@@ -380,7 +386,7 @@ class Audit(Framed, Saved, Plotted):
             raise CrowdtreeError(
                 f"item {one_line(item)}: expected its true label, or right=True or False"
             )
-        name = None if truth is None else str(truth)
+        name = None if truth is None else self.spelled(truth)
         holds = right if name is None else name == self.labels[place]
         if right is not None and holds != right:
             raise CrowdtreeError(

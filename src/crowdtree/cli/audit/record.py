@@ -54,7 +54,7 @@ def record_verb(
         found.record(item, **({"by": by} if by else {}) | result)
         recorded += 1
         truth = result.get("truth")
-        if truth is not None and truth not in known:
+        if truth is not None and found.spelled(truth) not in known:
             warnings.warn(
                 f"item {one_line(item)}: no item is labelled {one_line(truth)}; counted as wrong",
                 CrowdtreeWarning,
