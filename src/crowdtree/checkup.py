@@ -264,8 +264,7 @@ def check(problem: Problem, *, time_limit: float = 20.0) -> Checkup:
         raise CrowdtreeError(f"time_limit: expected 0 seconds or more, got {time_limit}")
     start = time.monotonic()
     remarks: list[str] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         try:
             leaves = design(problem, "gain", allow_groups=True).leaf_classes
         except CrowdtreeError as error:  # no question can be asked first

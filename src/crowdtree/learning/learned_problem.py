@@ -83,8 +83,7 @@ def label_problem(
 
 def quietly_replaced(problem: Problem, **changes: Any) -> Problem:
     """Copy a learned problem without warnings: errors above one half have flags."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdtreeWarning)
+    with warnings.catch_warnings(action="ignore", category=CrowdtreeWarning):
         return problem.replace(**changes)
 
 
@@ -121,8 +120,7 @@ def make_problem(
 ) -> Problem:
     """Make a problem of learned numbers without warnings: errors above one half have flags."""
     dash: Dash = "either" if bool((outcome == DASH).any()) else "inapplicable"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdtreeWarning)
+    with warnings.catch_warnings(action="ignore", category=CrowdtreeWarning):
         return Problem(
             classes,
             prior,

@@ -141,8 +141,7 @@ def _without(learned: Learned, held: NDArray[np.intp]) -> Refit:
     stays[held] = False
     known = np.flatnonzero(stays & (learned.gold >= 0))
     gold = {str(i): learned.classes[learned.gold[i]] for i in known.tolist()}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CrowdtreeWarning)
+    with warnings.catch_warnings(action="ignore", category=CrowdtreeWarning):
         rest = learned.refit(_frame(learned, stays[learned.answers.task]), gold)
         # a question that only the left-out items were asked is taken as learned with them
         yes = learned.yes_rate.copy()

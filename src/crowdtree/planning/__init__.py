@@ -122,8 +122,7 @@ def plan(
         raise CrowdtreeError("cost: give the price of an answer, or use answers")
     prices = None if price is None else question_prices(problem, price)
     report = progress or silent
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         report(0.0, "Searching fixed trees")
         tree, no_tree = best_tree(problem, goal, prices, allow_groups, time_limit)
         report(0.4, "Simulating adaptive policies")
@@ -142,8 +141,7 @@ def best_adaptive(
     3.5
     """
     prices = None if price is None else question_prices(problem, price)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         found, _ = AdaptiveCurve(problem, goal, prices).best()
     return None if found is None else found.performance
 

@@ -203,8 +203,7 @@ def expected_performance(policy: Policy[Any]) -> ExpectedPerformance:
     >>> round(expected_performance(PlanPolicy(ct.design(ct.example("table1")))).error, 4)
     0.0823
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         if not isinstance(policy, PlanPolicy):
             return simulated_performance(policy)
         value = evaluate(policy.voted)

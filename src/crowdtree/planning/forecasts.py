@@ -66,8 +66,7 @@ def certificate_cost(
     >>> 0 < costs.checks.low <= costs.checks.median <= 200, costs.watched >= costs.answers * 0.9
     (True, True)
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         report(0.1, "Simulating the campaign")
         run = simulate(policy.problem, policy, items=items, rng=0)
         report(0.5, "Simulating audits")
@@ -95,8 +94,7 @@ def people_costs(report: Report, policy: Policy[Any], people: Sequence[int]) -> 
     (0.0, True)
     """
     report(0.1, "Simulating labels by one person and by more")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         runs = {
             n: simulate(policy.problem, policy, PEOPLE_ITEMS, people_per_item=n)
             for n in {1, *people}

@@ -73,8 +73,7 @@ class PlanMenu:
 
 def make_menu(report: Report, problem: Problem, given: PlanChoice | None = None) -> PlanMenu:
     """Work out plans for several errors, or losses, of a problem; `given` is one of its own."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         report(0.1, "Comparing trees")
         trees = tuple(_menu_trees(problem))
         choices = (*trees, *_menu_adaptive(problem, report))

@@ -84,8 +84,7 @@ def _exact(name: str, value: Evaluation) -> Alternative:
 def _adaptive(value: Evaluation) -> Alternative | None:
     """Simulate the adaptive policy at the error of the plan; ``None`` where it cannot run."""
     target = min(max(value.decided_error, LEAST_TARGET), 0.5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         try:
             policy = AdaptivePolicy(value.tree.problem, target, MOST_ANSWERS, strict=False)
             run = simulate(value.tree.problem, policy, items=SIMULATED, rng=0)

@@ -78,8 +78,7 @@ def policy_of(wish: Wish) -> AnyPolicy:
         **wish.model_dump(exclude={"problem", "example", "plan", "options"}),
         options=_checked_options(wish.options),
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         source = _source(wish)
         try:
             return make_policy(source, spec)
@@ -140,8 +139,7 @@ def read_menu(report: Report, content: bytes, name: str, options: JsonObject) ->
         problem = given.policy.problem
     else:
         problem = problem_from_bytes(content, name, **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         refuse_groups(design(problem, "gain", allow_groups=True))
     return planning.make_menu(report, problem, given)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -73,67 +74,35 @@ class Bonus(Sent):
 @router.post("/create")
 async def create(request: Request, number: Number, wish: NewStudy) -> JsonObject:
     """Create a draft study, once per campaign; a repetition returns the same study."""
-    state = state_of(request)
-    url = wish.url or state.options.url
+    url = wish.url or state_of(request).options.url
     made = Wish(wish.places, url, wish.seconds, wish.title, wish.description)
-    return await asyncio.to_thread(
-        lambda: studies.create_study(
-            state.store, Client.from_environment(), number, made, wish.dry_run
-        )
-    )
+    return await _call(request, studies.create_study, number, made, wish.dry_run)
 
 
 @router.get("/submissions")
 async def submissions(request: Request, number: Number) -> JsonObject:
     """List the submissions with their workers, and participants whom Prolific does not list."""
-    store = state_of(request).store
-    return await asyncio.to_thread(
-        lambda: people.list_submissions(store, Client.from_environment(), number)
-    )
+    return await _call(request, people.list_submissions, number)
 
 
 @router.post("/approve")
 async def approve(request: Request, number: Number, wish: Approved) -> JsonObject:
     """Approve submissions: Prolific pays the reward, which cannot be taken back."""
-    store = state_of(request).store
-    return await asyncio.to_thread(
-        lambda: people.approve(
-            store, Client.from_environment(), number, wish.submissions, wish.dry_run
-        )
-    )
+    return await _call(request, people.approve, number, wish.submissions, wish.dry_run)
 
 
 @router.post("/reject")
 async def reject(request: Request, number: Number, wish: Rejected) -> JsonObject:
     """Reject submissions: the participants are not paid, and read the message."""
-    store = state_of(request).store
-    return await asyncio.to_thread(
-        lambda: people.reject(
-            store,
-            Client.from_environment(),
-            number,
-            wish.submissions,
-            wish.category,
-            wish.message,
-            wish.dry_run,
-        )
-    )
+    why = (wish.category, wish.message)
+    return await _call(request, people.reject, number, wish.submissions, *why, wish.dry_run)
 
 
 @router.post("/bonus")
 async def bonus(request: Request, number: Number, wish: Bonus) -> JsonObject:
     """Pay what participants have earned beyond the reward, once."""
-    store = state_of(request).store
-    return await asyncio.to_thread(
-        lambda: bonuses.pay_bonuses(
-            store,
-            Client.from_environment(),
-            number,
-            wish.submissions,
-            wish.outcome,
-            wish.dry_run,
-        )
-    )
+    details = (wish.submissions, wish.outcome, wish.dry_run)
+    return await _call(request, bonuses.pay_bonuses, number, *details)
 
 
 @router.post("/{move}")
@@ -141,7 +110,14 @@ async def move(
     request: Request, number: Number, move: studies.Move, wish: Sent | None = None
 ) -> JsonObject:
     """Publish, pause, resume or stop the study; nothing happens if it is there already."""
-    store, dry_run = state_of(request).store, wish is not None and wish.dry_run
+    return await _call(request, studies.move_study, number, move, wish is not None and wish.dry_run)
+
+
+async def _call(
+    request: Request, action: Callable[..., JsonObject], number: int, *details: Any
+) -> JsonObject:
+    """Call Prolific about a campaign, in a thread."""
+    store = state_of(request).store
     return await asyncio.to_thread(
-        lambda: studies.move_study(store, Client.from_environment(), number, move, dry_run)
+        lambda: action(store, Client.from_environment(), number, *details)
     )
