@@ -315,7 +315,7 @@ def test_empty_and_unreadable_files(tmp_path):
 
 
 def test_a_file_that_cannot_fit_says_so_before_reading(tmp_path, monkeypatch):
-    from crowdtree.learning import frames as reading
+    from crowdtree import columns as reading
 
     path = tmp_path / "large.csv"
     with path.open("wb") as file:
