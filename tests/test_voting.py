@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.oracle import binomial_majority, majority, margin_walk, vote_patterns
+from contracts.oracle import binomial_majority, margin_walk, vote_patterns
 from crowdtree import CrowdtreeError, voting
 
 errors = st.floats(0.0, 1.0)
@@ -111,124 +110,7 @@ def test_margin_votes_near_a_fair_coin_keep_their_digits() -> None:
 # ------------------------------------------------------------------ workers of different errors
 
 
-@given(st.lists(errors, min_size=1, max_size=7))
-@settings(max_examples=60)
-def test_mixed_majority_is_the_enumeration(workers: list[float]) -> None:
-    exact = majority([Fraction(e) for e in workers])
-    assert abs(voting.mixed_majority_error(workers) - float(exact)) < 1e-14
-
-
-def test_mixed_majority_is_a_probability() -> None:
-    """The plain sum of these exceeds 1 by its rounding."""
-    almost = 0.9999999999999999
-    workers = [0.9999863113543698, almost, 1.0, 1.0, 1.0, almost, 0.9994419306175342]
-    assert voting.mixed_majority_error([*workers, 0.9339587185748652, 0.9995234886690987]) == 1
-
-
-def test_mixed_majority_of_alike_workers_is_the_majority() -> None:
-    for votes in (1, 2, 5, 8):
-        found = voting.mixed_majority_error([0.3] * votes)
-        np.testing.assert_allclose(found, voting.majority_error(0.3, votes), rtol=1e-13)
-
-
-@given(st.lists(errors | st.sampled_from([0.0, 0.2, 0.5, 1.0]), min_size=1, max_size=7))
-@settings(max_examples=150)
-def test_weighted_vote_is_the_enumeration(workers: list[float]) -> None:
-    e = [Fraction(x) for x in workers]
-    exact = Fraction(0)
-    opposite = dict(vote_patterns([1 - x for x in e]))
-    for answers, chance in vote_patterns(e):
-        exact += Fraction(1, 2) * min(chance, opposite[answers])
-    assert abs(voting.weighted_vote_error(workers) - float(exact)) < 1e-12
-
-
-def test_an_error_free_worker_decides_the_weighted_vote() -> None:
-    assert voting.weighted_vote_error([0.0, 0.3]) == 0
-    assert voting.weighted_vote_error([0.4, 1.0, 0.3]) == 0  # always wrong is as good
-
-
-def test_weighted_vote_of_many_alike_workers_is_their_majority() -> None:
-    found = voting.weighted_vote_error([0.3] * 101)
-    np.testing.assert_allclose(found, voting.majority_error(0.3, 101), rtol=1e-10)
-
-
-def test_weighted_vote_refuses_what_it_cannot_enumerate() -> None:
-    with pytest.raises(CrowdtreeError, match=r"^worker_errors: 40 workers .* too many"):
-        voting.weighted_vote_error(np.sqrt(np.arange(2, 42)) / 13)
-
-
-@pytest.mark.parametrize("rule", [voting.mixed_majority_error, voting.weighted_vote_error])
-@pytest.mark.parametrize(
-    ("workers", "message"),
-    [
-        ([], "worker_errors: expected at least one worker, got none"),
-        ([0.1, 1.1], "worker_errors: every error must lie in [0, 1]"),
-        ([-0.1], "worker_errors: every error must lie in [0, 1]"),
-        ([float("nan")], "worker_errors: every error must lie in [0, 1]"),
-    ],
-)
-def test_bad_workers(rule, workers: list[float], message: str) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(CrowdtreeError) as caught:
-        rule(workers)
-    assert str(caught.value) == message
-
-
 # ------------------------------------------------------------------ the verdict
-
-
-@given(st.lists(errors, min_size=1, max_size=6))
-@settings(max_examples=60)
-def test_decide_is_wrong_as_often_as_the_theory_says(workers: list[float]) -> None:
-    e = [Fraction(x) for x in workers]
-    plain = sum(float(p) * (1 - voting.decide(answers)) for answers, p in vote_patterns(e))
-    assert abs(plain - voting.mixed_majority_error(workers)) < 1e-13
-    weights = voting.vote_weights(workers)
-    best = 0.0
-    for outcome in (0, 1):  # the weighted vote is best on average over both outcomes
-        asked = e if outcome else [1 - x for x in e]
-        for answers, p in vote_patterns(asked):
-            best += 0.5 * float(p) * abs(outcome - voting.decide(answers, weights))
-    assert abs(best - voting.weighted_vote_error(workers)) < 1e-9
-
-
-@pytest.mark.parametrize(
-    ("answers", "weights", "verdict"),
-    [
-        ([1], None, 1.0),
-        ([0], None, 0.0),
-        ([1, 0], None, 0.5),
-        ([1, 0, 0], None, 0.0),
-        ([1, 0, 0], [3.0, 1.0, 1.0], 1.0),
-        ([1, 0, 0], [2.0, 1.0, 1.0], 0.5),
-        ([1, 0, 0], [0.3, 0.1, 0.2], 0.5),  # a tie but for rounding
-        ([1, 0, 0], [np.inf, 5.0, 9.0], 1.0),
-        ([0, 1, 1], [np.inf, 5.0, 9.0], 0.0),
-        ([1, 0], [np.inf, np.inf], 0.5),
-        ([1, 1], [-1.0, 0.5], 0.0),  # a worker who is mostly wrong
-    ],
-)
-def test_decide(answers: list[int], weights: list[float] | None, verdict: float) -> None:
-    assert voting.decide(answers, weights) == verdict
-
-
-def test_weights_are_log_odds() -> None:
-    for error in (0.1, 0.3, 0.5, 0.8):
-        assert np.isclose(voting.vote_weights([error])[0], np.log((1 - error) / error))
-    assert voting.vote_weights([0.0])[0] == np.inf
-
-
-def test_no_other_rule_beats_the_weighted_vote() -> None:
-    """Enumerate all 2^8 deterministic rules of three workers."""
-    workers = [0.1, 0.3, 0.35]
-    e = [Fraction(x) for x in workers]
-    patterns = [answers for answers, _ in vote_patterns(e)]
-    yes = [float(p) for _, p in vote_patterns(e)]
-    no = [float(p) for _, p in vote_patterns([1 - x for x in e])]
-    best = min(
-        0.5 * sum(yes[i] if not said else no[i] for i, said in enumerate(rule))
-        for rule in itertools.product((0, 1), repeat=len(patterns))
-    )
-    assert abs(best - voting.weighted_vote_error(workers)) < 1e-15
 
 
 # ------------------------------------------------------------------ stopping once it is decided
@@ -276,17 +158,6 @@ def test_curtailed_votes_of_many() -> None:
 # ------------------------------------------------------------------ the ends, and every number type
 
 
-def test_verdicts_without_weight() -> None:
-    assert voting.decide([]) == 0.5
-    assert voting.decide([1, 1], [0.0, 0.0]) == 0.5
-    assert voting.decide(np.array([0, 0], dtype=np.uint8)) == 0.0
-
-
-def test_two_error_free_workers() -> None:
-    assert voting.weighted_vote_error([0.0, 0.0]) == 0
-    assert voting.weighted_vote_error([0.0, 1.0, 0.0]) == 0
-
-
 @pytest.mark.parametrize(
     ("rule", "arguments"),
     [
@@ -295,10 +166,6 @@ def test_two_error_free_workers() -> None:
         (voting.margin_error, (Fraction(1, 5), 3)),
         (voting.margin_votes, (Fraction(1, 5), Fraction(3))),
         (voting.curtailed_votes, (Fraction(1, 5), 3)),
-        (voting.vote_weights, ([Fraction(1, 5)],)),
-        (voting.mixed_majority_error, ([Fraction(1, 5)] * 2,)),
-        (voting.weighted_vote_error, ([Fraction(1, 5)] * 2,)),
-        (voting.decide, ([Fraction(1), Fraction(0)], [Fraction(1, 5), Fraction(1, 3)])),
     ],
 )
 def test_every_number_type_is_accepted(rule, arguments) -> None:  # type: ignore[no-untyped-def]
@@ -315,9 +182,3 @@ def test_the_message_names_the_least_votes() -> None:
     with pytest.raises(CrowdtreeError) as caught:
         voting.majority_error(0.2, [3, 0, -2])
     assert str(caught.value) == "votes: expected at least 1 per question, got -2"
-    with pytest.raises(CrowdtreeError) as caught:
-        voting.weighted_vote_error(np.sqrt(np.arange(2, 42)) / 13)
-    assert str(caught.value) == (
-        "worker_errors: 40 workers of that many different errors are too many for the exact "
-        "weighted vote; round the errors or use mixed_majority_error"
-    )

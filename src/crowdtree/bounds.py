@@ -28,8 +28,6 @@ def capacity(problem: Problem, yes: ArrayLike | None = None) -> FloatArray:
 
     Parameters
     ----------
-    problem
-        The problem.
     yes
         ``P(yes | class)``, in place of outcome and error where not NaN.
 
@@ -82,10 +80,6 @@ def fano_floor(
 
     Parameters
     ----------
-    problem
-        The problem.
-    error
-        Final misclassification.
     price
         Price of one answer, one number per question; the floor is then in that currency.
     yes_probability

@@ -77,12 +77,6 @@ class Event:
 
     Parameters
     ----------
-    item
-        The item's name.
-    question
-        Index of the question.
-    worker
-        Who answered.
     value
         0 (no) or 1 (yes); ``None`` for a skip or an undo.
     kind
@@ -210,18 +204,8 @@ def advance(policy: Policy[Any], item: ItemState, event: Event, rules: Rules = R
 
     Parameters
     ----------
-    policy
-        The policy.
-    item
-        The item so far.
     event
         What happened; must be about this item and a question of the problem.
-    rules
-        The campaign's rules.
-
-    Returns
-    -------
-    ItemState
 
     Examples
     --------
@@ -329,17 +313,7 @@ def stands(fate: str) -> bool:
 
 
 def last_standing(about: Sequence[Hashable], fates: Sequence[str], key: Hashable) -> int | None:
-    """Index of the event that an undo takes back: the last valid one with the same key.
-
-    Parameters
-    ----------
-    about
-        Key of each event: its worker and its question.
-    fates
-        The fate of each event.
-    key
-        The worker and the question of the undo.
-    """
+    """Index of the event that an undo takes back: the last valid one with the same key."""
     for place in range(len(fates) - 1, -1, -1):
         if about[place] == key and stands(fates[place]):
             return place
@@ -350,13 +324,6 @@ def after_undos(about: Sequence[Hashable], fates: Sequence[str]) -> list[str]:
     """Fates as they are now, from a log in which an undo does not change the line it takes back.
 
     An answer in a log is valid if :func:`stands` holds for its current fate.
-
-    Parameters
-    ----------
-    about
-        Key of each line: any value that distinguishes workers and questions.
-    fates
-        The fate of each line when it was written; that of an undo is ``"undone"``.
 
     Examples
     --------
@@ -409,8 +376,6 @@ def replay_item(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> I
         The policy, which may be another than before: this is how an item is revised.
     item
         The item; its state and its label are not used.
-    rules
-        The campaign's rules.
 
     Examples
     --------
@@ -443,17 +408,11 @@ def open_questions(
 
     Parameters
     ----------
-    policy
-        The policy.
-    item
-        The item.
     outstanding
         Questions of this item that are leased to workers and may still be answered, with
         repeats: the policy counts them against its width and its budget.
     worker
         The worker: questions that this worker has answered or skipped on this item are left out.
-    rules
-        The campaign's rules.
 
     Examples
     --------

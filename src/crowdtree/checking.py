@@ -45,10 +45,6 @@ def describe_type(
 
     Parameters
     ----------
-    cls
-        The class or protocol.
-    words
-        Its name in messages, such as "a policy".
     fix
         What to do; or a function of the value, and of the name of the call, that says it.
     needs
@@ -59,13 +55,6 @@ def describe_type(
 
 def check_call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
     """Raise unless every argument has the type that the function's annotation says.
-
-    Parameters
-    ----------
-    function
-        The function that was called, or a class for its constructor.
-    arguments
-        Its arguments by name, as ``locals()`` gives them in its first line.
 
     Examples
     --------

@@ -117,8 +117,6 @@ class Columns(Mapping[str, list[str]]):
 
     Parameters
     ----------
-    column
-        The columns.
     gold
         Classes of items that the file itself marks as known.
     notes
@@ -189,14 +187,8 @@ def read_columns(
 
     Parameters
     ----------
-    source
-        A CSV or Parquet file, a data frame, a mapping of columns, or a list of them.
     needed, optional
         Which columns; see :data:`ROLES`.
-    what
-        What the table holds, for messages.
-    columns
-        What columns are called, where it is not one of the usual names.
     """
     roles = (*needed, *optional)
     unknown = [name for name in columns or () if name not in roles]

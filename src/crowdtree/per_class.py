@@ -81,8 +81,6 @@ def class_rows(problem: Problem, labelled: FloatArray, undecided: FloatArray) ->
 
     Parameters
     ----------
-    problem
-        The problem.
     labelled
         Probability of each label (column) given the class (row).
     undecided

@@ -403,12 +403,8 @@ def csv_rows(
 
     Parameters
     ----------
-    lines
-        Lines with their line ends.
     separator
         What separates the fields; spaces after it are skipped unless it is a tab.
-    name
-        Name of the file, for messages.
     skipped
         Number of lines that were read before.
     most
@@ -423,7 +419,7 @@ def csv_rows(
     for number, line in enumerate(lines, start=skipped + 1):
         if row.complete and '"' not in line and gap not in line and len(line) <= most:
             body = line.rstrip("\r\n") if separator == "\t" else line.lstrip(" ").rstrip("\r\n")
-            yield number, body.split(separator) if body else []
+            yield number, body.split(separator) if line.rstrip("\r\n") else []
             continue
         try:
             if row.complete:

@@ -12,7 +12,6 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from numbers import Real
 from types import MappingProxyType
 
 import numpy as np
@@ -198,15 +197,13 @@ class _Budget:
                 "staff: expected either workers (extra ones) or answers (expected number per item)"
             )
         if workers is not None:
-            if not _is_number(workers) or not (
-                0 <= workers <= MOST_WORKERS and workers == int(workers)
-            ):
+            if not 0 <= workers <= MOST_WORKERS:
                 raise CrowdtreeError(
                     f"workers: expected a whole number from 0 to {MOST_WORKERS:,}, got {workers!r}"
                 )
             return cls(float(workers), np.ones(teams.count), workers=True)
         base = float(teams.load.sum())
-        if answers is None or not _is_number(answers) or not -math.inf < answers <= MOST_WORKERS:
+        if answers is None or not -math.inf < answers <= MOST_WORKERS:
             raise CrowdtreeError(
                 f"answers: expected a number of at most {MOST_WORKERS:,}, got {answers!r}"
             )
@@ -227,10 +224,6 @@ class _Budget:
 
 def _one_each(teams: _Teams) -> IntArray:
     return np.ones(teams.count, dtype=np.int64)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real)
 
 
 def marginal(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntArray:

@@ -1,8 +1,5 @@
 """Fusion of votes into a verdict, and the error of the verdict (docs/model.md, section 6).
 
-The same rule serves analysis and live campaigns: :func:`decide` fuses real answers;
-:func:`majority_error` and similar functions compute how often the result is wrong.
-
 People may err together on an item. With `dependence` ``rho`` the item's own share of wrong answers
 is Beta distributed around the worker error, so that two answers have correlation ``rho``
 (docs/model.md, section 13). More votes then tend to the probability that this share exceeds one
@@ -11,7 +8,7 @@ half, not to 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,22 +19,16 @@ from crowdtree.errors import CrowdtreeError
 __all__ = [
     "binomial",
     "curtailed_votes",
-    "decide",
     "majority_error",
     "majority_gain",
     "majority_gains",
     "margin_error",
     "margin_votes",
-    "mixed_majority_error",
-    "vote_weights",
-    "weighted_vote_error",
 ]
 
 FloatArray = NDArray[np.float64]
-_NEGLIGIBLE = (
-    1e-13  # a vote is no longer followed once the probability that it is open falls below this
-)
-_CERTAIN = 1e4  # beyond the logarithm of every ratio of positive floats
+_NEGLIGIBLE = 1e-13
+"""A vote is no longer followed once the probability that it is open falls below this."""
 
 
 def majority_error(
@@ -324,97 +315,3 @@ def _race(worker_error: FloatArray, right: int, wrong: int, rho: float = 0.0) ->
         return np.asarray(((need + lost) * chance).sum(axis=0))
 
     return side(worker_error, right, wrong) + side(1 - worker_error, wrong, right)
-
-
-def vote_weights(worker_errors: ArrayLike) -> FloatArray:
-    """Weight ``ln((1 - e) / e)`` of each worker: the best rule for known, different errors.
-
-    >>> vote_weights([0.1, 0.5]).round(3).tolist()
-    [2.197, 0.0]
-    """
-    from scipy.special import logit
-
-    return np.asarray(0.0 - logit(np.asarray(worker_errors, dtype=np.float64)))
-
-
-def decide(answers: Sequence[int], weights: ArrayLike | None = None) -> float:
-    """Fuse answers of 0 and 1 into the probability that the verdict is 1.
-
-    1.0 and 0.0 are clear verdicts; 0.5 is a tie, which the caller settles with a fair coin.
-
-    >>> decide([1, 1, 0]), decide([1, 0]), decide([1, 1, 0], weights=[0.1, 0.1, 3.0])
-    (1.0, 0.5, 0.0)
-    """
-    votes = 2 * np.asarray(answers, dtype=np.float64) - 1
-    weight = np.ones_like(votes) if weights is None else np.asarray(weights, dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        lead = float(np.sum(votes * weight))
-    if np.isnan(lead):  # two workers without errors contradict each other
-        return 0.5
-    slack = 1e-12 * float(np.sum(np.abs(weight), where=np.isfinite(weight)))
-    return 0.5 if abs(lead) <= slack else float(lead > 0)
-
-
-def mixed_majority_error(worker_errors: ArrayLike) -> float:
-    """Error of the plain majority of workers with different known errors.
-
-    The number of wrong votes is Poisson-binomial; a tie is settled by a fair coin.
-
-    >>> round(mixed_majority_error([0.1, 0.2, 0.3]), 6)
-    0.098
-    """
-    errors = _checked(worker_errors)
-    wrong = np.ones(1)
-    for error in errors:
-        wrong = np.append(wrong * (1 - error), 0.0) + np.append(0.0, wrong * error)
-    n = len(errors)
-    count = np.arange(n + 1)
-    tie = wrong[n // 2] if n % 2 == 0 else 0.0
-    return min(float(wrong[2 * count > n].sum() + 0.5 * tie), 1.0)  # rounding may exceed 1
-
-
-def weighted_vote_error(worker_errors: ArrayLike) -> float:
-    """Error of the best fusion of workers with different known errors, exactly.
-
-    Sums the smaller of the two likelihoods over all ``2^n`` answer patterns; patterns of workers
-    with equal errors are merged, so that many similar workers stay cheap.
-
-    >>> round(weighted_vote_error([0.05, 0.4, 0.4]), 6)
-    0.05
-    """
-    errors = _checked(worker_errors)
-    # State: the joint probabilities of the evidence so far under "yes" and under "no".
-    yes, no = np.ones(1), np.ones(1)
-    for error in np.sort(errors):
-        yes = np.concatenate([yes * (1 - error), yes * error])
-        no = np.concatenate([no * error, no * (1 - error)])
-        yes, no = _merge_equal_evidence(yes, no)
-        if len(yes) > 2_000_000:
-            raise CrowdtreeError(
-                f"worker_errors: {len(errors)} workers of that many different errors are too many "
-                "for the exact weighted vote; round the errors or use mixed_majority_error"
-            )
-    return float(0.5 * np.minimum(yes, no).sum())
-
-
-def _checked(worker_errors: ArrayLike) -> FloatArray:
-    errors = np.atleast_1d(np.asarray(worker_errors, dtype=np.float64))
-    if errors.size == 0:
-        raise CrowdtreeError("worker_errors: expected at least one worker, got none")
-    if not np.all((errors >= 0) & (errors <= 1)):
-        raise CrowdtreeError("worker_errors: every error must lie in [0, 1]")
-    return errors
-
-
-def _merge_equal_evidence(yes: FloatArray, no: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Merge states of the same likelihood ratio: only the ratio matters for later votes."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.log(yes) - np.log(no)
-    alive = ~np.isnan(ratio)  # both zero: impossible evidence
-    ratio = np.clip(ratio, -_CERTAIN, _CERTAIN)  # infinities would look alike below
-    yes, no, ratio = yes[alive], no[alive], ratio[alive]
-    order = np.argsort(ratio)
-    ratio = ratio[order]
-    step = np.diff(ratio) > 1e-12 * np.maximum(1.0, np.abs(ratio[1:]))
-    starts = np.flatnonzero(np.concatenate([[True], step]))
-    return np.add.reduceat(yes[order], starts), np.add.reduceat(no[order], starts)

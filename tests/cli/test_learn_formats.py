@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import answer_writers
 from cli.learn_helpers import complaint, found, run
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.files import interchange
@@ -20,7 +21,7 @@ ENDINGS = {"label-studio": ".json", "zooniverse": ".csv", "wide": ".csv", "crowd
 
 def written(answers, form, folder):
     path = folder / f"answers{ENDINGS.get(form, '.csv')}"
-    interchange.WRITERS["crowdkit" if form == "crowd-kit" else form](answers, path)
+    answer_writers.WRITERS["crowdkit" if form == "crowd-kit" else form](answers, path)
     return path
 
 

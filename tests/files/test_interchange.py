@@ -6,6 +6,7 @@ import gzip
 
 import pytest
 
+import answer_writers
 from crowdtree import CrowdtreeError, Problem
 from crowdtree.files import interchange
 from crowdtree.learning import learn
@@ -24,7 +25,7 @@ def test_separators_of_spreadsheets(mark, tmp_path):
     expected = read_answers({"task": [t for t, _, _ in ROWS], "worker": [w for _, w, _ in ROWS],
                              "label": [x for _, _, x in ROWS]}).to_columns()  # fmt: skip
     assert read_answers(path).to_columns().rows() == expected.rows()
-    interchange.write_wide(expected, wide)
+    answer_writers.write_wide(expected, wide)
     wide.write_text(wide.read_text().replace(",", mark))
     assert sorted(interchange.read_wide(wide).rows()) == sorted(expected.rows())
 
@@ -38,7 +39,7 @@ def test_a_named_single_question_keeps_its_name(tmp_path):
     path = tmp_path / "export.json"
     asked = {"task": [1, 1, 2, 2], "question": ["fins"] * 4, "worker": ["ann", "ben"] * 2,
              "label": [0, 0, 1, 1]}  # fmt: skip
-    interchange.write_label_studio(asked, path)
+    answer_writers.write_label_studio(asked, path)
     frame = interchange.read_label_studio(path)
     assert set(frame["question"]) == {"fins"}
     learned = learn(frame, problem=problem_of("wings", "fins"))

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import answer_writers
 import crowdtree as ct
 from crowdtree import CrowdtreeError, CrowdtreeWarning
 from crowdtree.columns import Columns
@@ -276,14 +277,14 @@ def as_set(frame):
     return set(zip(*(frame[name] for name in names), strict=True))
 
 
-@pytest.mark.parametrize("kind", interchange.WRITERS)
+@pytest.mark.parametrize("kind", answer_writers.WRITERS)
 @pytest.mark.parametrize("questions", [1, 2])
 def test_what_is_written_is_read_back(kind, questions, tmp_path):
     frame = pl.DataFrame(ROWS)
     if questions == 1:
         frame = frame.filter(pl.col("question") == "wings").drop("question")
     path = tmp_path / "answers.file"
-    interchange.WRITERS[kind](frame, path)
+    answer_writers.WRITERS[kind](frame, path)
     assert as_set(interchange.READERS[kind](path)) == as_set(frame)
     assert [p.name for p in tmp_path.iterdir()] == ["answers.file"]
 

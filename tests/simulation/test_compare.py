@@ -296,8 +296,8 @@ def test_simulate_draws_one_policy(tmp_path, capsys):
     ("words", "says"),
     [
         (["--target-error", "1e-12", "--max-answers", "2"], "needs at least"),
-        (["--max-answers", "2"], "max_answers is 2, which leaves an error of"),
-        (["--max-answers", "0"], "max_answers: expected a whole number"),
+        (["--max-answers", "2"], "--max-answers is 2, which leaves an error of"),
+        (["--max-answers", "0"], "--max-answers: expected a whole number"),
         (["--engine", "spark"], "engine: 'spark' is unknown; use \"local\""),
         (["--engine", "dask://127.0.0.1:1"], "engine: "),
         (["--jobs", "0", "--items", "50000"], "jobs: expected a number of processes"),

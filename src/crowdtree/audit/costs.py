@@ -34,17 +34,11 @@ class Costs:
 
     Parameters
     ----------
-    loss
-        What mistakes cost, in any spelling of :func:`crowdtree.loss.make_loss`.
     classes
         Names of the classes; by default the labels and the known truths, sorted.
-    labels
-        Label of each item.
     errors, risks
         Stated error and stated expected loss of each item. Without `risks`: the error times the
         mean loss of the label's mistakes.
-    truths
-        Known truths.
     """
 
     def __init__(

@@ -205,34 +205,7 @@ def wealth(
     stop: int,
     need: float,
 ) -> tuple[float, int, bool]:
-    """Log wealth against a total after more checks, until it is rejected.
-
-    Parameters
-    ----------
-    counts, size
-        Items of each stratum before the first check, and what a wrong one counts: 1, or its
-        largest loss.
-    rows
-        For every check, the chances of the strata and their expected errors.
-    strata, errors
-        For every check, the stratum of the item and what was found.
-    flip
-        Test the number of right items instead of wrong ones.
-    total
-        The least number of wrong items (sum of losses) before the first check, under the null.
-    log, start
-        Log wealth, and the checks that it includes.
-    stop
-        Checks to include.
-    need
-        Log wealth that rejects.
-
-    Returns
-    -------
-    tuple
-        The log wealth, the checks that it includes, and whether the total is rejected: by the
-        wealth, or because fewer items are left than it needs.
-    """
+    """Log wealth against a total after more checks, as in `kernels_numpy`."""
     mass = counts * size
     counts = counts.copy()
     for t in range(stop):
@@ -276,38 +249,7 @@ def replay(
     size: Any,
     planned: tuple[int, int] = (0, -1),
 ) -> Any:
-    """Play the rest of audits until every total is rejected; the first total is aimed at.
-
-    Parameters
-    ----------
-    left
-        Items left of each stratum.
-    bad
-        Wrong ones among them, a row per audit.
-    model
-        Beliefs, rates, checked and found: the working model at the start.
-    totals, logs
-        Numbers of wrong items left, or sums of losses, a row per audit or one for all, and the log
-        wealth against them.
-    need
-        Log wealth that rejects.
-    batch
-        Checks after which the chances are chosen anew.
-    uniform
-        Draw all items with the same chance.
-    rng
-        Of draws and results.
-    size
-        What a wrong item of each stratum counts: 1, or its largest loss.
-    planned
-        Checks until the planned number, 0 if there is none, and how many wrong ones among them
-        still reject the first total. Until then all items have the same chance.
-
-    Returns
-    -------
-    array of int64, shape (audits, totals)
-        The check that rejects each total, or -1.
-    """
+    """Play the rest of audits check by check, with the arguments of `kernels_numpy`."""
     n = round(float(left.sum()))
     crossed = np.full((len(bad), np.shape(totals)[-1]), -1, dtype=np.int64)
     totals, logs = (np.array(np.broadcast_to(part, crossed.shape)) for part in (totals, logs))

@@ -20,8 +20,6 @@ def run_confidence(confidence: float, earlier: int) -> float:
     ----------
     confidence
         Of the statement that no run certifies a bound that does not hold.
-    earlier
-        Runs before this one.
 
     Examples
     --------
@@ -36,13 +34,6 @@ def draw_weights(chances: Sequence[float], items: int) -> list[float]:
 
     The expected weighted sum of any number that items have is its sum over all of them (Farquhar,
     Gal and Rainforth 2021). Items that were drawn with equal chances have equal weights.
-
-    Parameters
-    ----------
-    chances
-        Chance of each item when it was drawn, in order.
-    items
-        Items that could be drawn at first.
 
     Examples
     --------

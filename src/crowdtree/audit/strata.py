@@ -54,15 +54,7 @@ def stratify(errors: FloatArray, most: int = MOST_STRATA) -> IntArray:
 
 
 def expectations(stated: FloatArray, sizes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Hypotheses about the errors of strata: prior weights, and one row of errors each.
-
-    Parameters
-    ----------
-    stated
-        Mean stated error of each stratum.
-    sizes
-        Number of items of each stratum.
-    """
+    """Hypotheses about the errors of strata: prior weights, and one row of errors each."""
     n = sizes.sum()
     clipped = np.clip(stated, 0.25 / n, 1 - 0.25 / n)
     odds = np.log(clipped / (1 - clipped))

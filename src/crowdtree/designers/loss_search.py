@@ -56,8 +56,6 @@ class LossSearch:
         The problem; ``-`` must mean inapplicable.
     error
         Error of every option (number of votes), question and class; by default those of one worker.
-    cost
-        What the answers cost, in the same layout.
     most_sets
         Sets after which :class:`TooLarge` is raised.
     deadline

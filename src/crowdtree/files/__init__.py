@@ -17,7 +17,6 @@ from crowdtree.files.plans import (
     plan_from_dict,
     plan_to_dict,
     save_plan,
-    tree_to_json,
 )
 from crowdtree.files.problems import EXAMPLES, example, load_problem, save_problem
 
@@ -35,5 +34,4 @@ __all__ = [
     "read_loss",
     "save_plan",
     "save_problem",
-    "tree_to_json",
 ]

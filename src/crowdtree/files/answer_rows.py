@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from crowdtree.columns import Columns, columns_of_rows, find_roles, read_columns, read_rows
+from crowdtree.columns import Columns, columns_of_rows, find_roles, read_rows
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.files.atomic import write_atomically
 from crowdtree.files.grids import read_sheets
@@ -23,7 +23,6 @@ __all__ = [
     "UNNAMED",
     "Names",
     "Rows",
-    "answer_rows",
     "check_names",
     "columns_of_answers",
     "csv_text",
@@ -151,13 +150,6 @@ def columns_of_answers(rows: Rows, name: str, what: str, columns: Names) -> Colu
         note = f"{len(questions)} questions ({listing(questions)}); --label reads one of them"
         return Columns(made, notes=(note,))
     return Columns(made)
-
-
-def answer_rows(answers: Any) -> Rows:
-    """Task, question, worker and label of each answer."""
-    table = read_columns(answers, NEEDED, OPTIONAL)
-    asked = table["question"] if "question" in table else [UNNAMED] * table.n_rows
-    return list(zip(table["task"], asked, table["worker"], table["label"], strict=True))
 
 
 def check_names(columns: Names, allowed: tuple[str, ...], name: str) -> None:

@@ -306,10 +306,6 @@ def save_audit(audit: Audit, path: str | os.PathLike[str], *, key: bytes | None 
 
     Parameters
     ----------
-    audit
-        The audit, finished or not.
-    path
-        Where to write; ends with .json.
     key
         A secret to sign the certificate with. A certificate that is signed stays signed.
 

@@ -1,7 +1,7 @@
-"""Answers of other tools, in and out: crowd-kit, Label Studio, Zooniverse, JSON, wide tables.
+"""Answers of other tools: crowd-kit, Label Studio, Zooniverse, JSON, wide tables.
 
 Every reader gives :class:`Columns` of ``task, question, worker, label`` (no ``question`` where the
-one question has no name); every writer takes them, and replaces the file in one step.
+one question has no name).
 """
 
 from __future__ import annotations
@@ -33,15 +33,13 @@ from crowdtree.files.label_studio import (
     STUDIO_MIN,
     read_label_studio,
     read_studio_min,
-    write_label_studio,
 )
-from crowdtree.files.wide import read_wide, write_wide
-from crowdtree.files.zooniverse import ZOONIVERSE, read_zooniverse, write_zooniverse
+from crowdtree.files.wide import read_wide
+from crowdtree.files.zooniverse import ZOONIVERSE, read_zooniverse
 from crowdtree.reading import Source, open_source
 
 __all__ = [
     "READERS",
-    "WRITERS",
     "ZOONIVERSE",
     "guess_format",
     "load_answers",
@@ -51,9 +49,6 @@ __all__ = [
     "read_wide",
     "read_zooniverse",
     "write_crowdkit",
-    "write_label_studio",
-    "write_wide",
-    "write_zooniverse",
 ]
 
 
@@ -197,13 +192,5 @@ READERS: Mapping[str, Callable[..., Columns]] = MappingProxyType(
         "zooniverse": read_zooniverse,
         "json": read_json,
         "wide": read_wide,
-    }
-)
-WRITERS: Mapping[str, Callable[[Any, str | Path], None]] = MappingProxyType(
-    {
-        "crowdkit": write_crowdkit,
-        "label-studio": write_label_studio,
-        "zooniverse": write_zooniverse,
-        "wide": write_wide,
     }
 )

@@ -1,8 +1,7 @@
-"""Exports of Label Studio, JSON and JSON-MIN, in and out."""
+"""Exports of Label Studio, JSON and JSON-MIN."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,18 +12,16 @@ from crowdtree.files.answer_rows import (
     UNNAMED,
     Names,
     Rows,
-    answer_rows,
     check_names,
     columns_of_answers,
     json_objects,
     read_objects,
     warn_several,
-    write_text,
 )
 from crowdtree.reading import Source, cell_text, open_source
 from crowdtree.text import plural
 
-__all__ = ["STUDIO_MIN", "read_label_studio", "read_studio_min", "write_label_studio"]
+__all__ = ["STUDIO_MIN", "read_label_studio", "read_studio_min"]
 
 STUDIO_VALUES = {"choices": "choices", "taxonomy": "taxonomy", "rating": "rating",
                  "pairwise": "selected"}  # fmt: skip
@@ -130,23 +127,3 @@ def read_studio_min(
             )
         names["label"] = controls[0]
     return read_objects(file, tasks, header, names)
-
-
-def write_label_studio(answers: Any, path: Any) -> None:
-    """Write answers as a Label Studio JSON export with choices."""
-    tasks: dict[str, list[dict[str, Any]]] = {}
-    for task, question, worker, label in answer_rows(answers):
-        result = {
-            "from_name": question,
-            "to_name": "item",
-            "type": "choices",
-            "value": {"choices": [label]},
-        }
-        annotations = tasks.setdefault(task, [])
-        mine = next((a for a in annotations if a["completed_by"] == worker), None)
-        if mine is None:
-            mine = {"completed_by": worker, "was_cancelled": False, "result": []}
-            annotations.append(mine)
-        mine["result"].append(result)
-    made = [{"id": task, "data": {}, "annotations": notes} for task, notes in tasks.items()]
-    write_text(path, json.dumps(made, ensure_ascii=False, indent=1))

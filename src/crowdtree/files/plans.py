@@ -15,7 +15,7 @@ from crowdtree.files.documents import (
 )
 from crowdtree.files.formats import ending_of
 from crowdtree.files.yaml_json import parse_document, write_document
-from crowdtree.fixed_plan import Plan, as_plan, nested_plan
+from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.problem import Problem
 from crowdtree.reading import open_source, shown
 from crowdtree.tree import Tree
@@ -28,25 +28,10 @@ __all__ = [
     "plan_from_dict",
     "plan_to_dict",
     "save_plan",
-    "tree_to_json",
 ]
 
 MOST_NESTED = 100
 """Levels up to which a tree is written nested; many JSON parsers fail on deep nesting."""
-
-
-def tree_to_json(tree: Tree | Plan) -> dict[str, Any]:
-    """Nest a tree as ``{"question", "votes", "no", "yes"}`` and ``{"label"}``, ready for JSON.
-
-    The votes are there for a plan only; a leaf of several classes has them as ``"group"``, and a
-    leaf whose items a plan leaves undecided has ``"undecided": true``.
-
-    >>> from crowdtree import Problem
-    >>> tree = Tree(Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1), [0], [[-1, -2]])
-    >>> tree_to_json(Plan(tree, [3]))
-    {'question': 'q', 'votes': 3, 'no': {'label': 'a'}, 'yes': {'label': 'b'}}
-    """
-    return nested_plan(tree) if isinstance(tree, Plan) else tree.to_dict()
 
 
 def plan_to_dict(plan: Plan | Tree) -> dict[str, Any]:
@@ -59,7 +44,7 @@ def plan_to_dict(plan: Plan | Tree) -> dict[str, Any]:
 def save_plan(plan: Plan | Tree, path: str | os.PathLike[str]) -> None:
     """Save a plan, or a tree as the plan of one vote each, with its problem, as JSON.
 
-    The file holds ``"tree"`` as :func:`tree_to_json` nests it; one deeper than 100 levels, too deep
+    The file holds ``"tree"`` nested by question, no and yes; one deeper than 100 levels, too deep
     for many readers of JSON, is a list ``"nodes"`` instead, whose branches are numbers in the list.
 
     >>> import tempfile, crowdtree as ct
@@ -88,10 +73,6 @@ def load_plan(
         Every leaf's label must agree with it.
     name
         File name of bytes or of a stream that has none.
-
-    Returns
-    -------
-    Plan
 
     Examples
     --------

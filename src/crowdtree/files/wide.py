@@ -1,4 +1,4 @@
-"""Wide tables of answers, in and out: one row per item, and one column per worker or question."""
+"""Wide tables of answers: one row per item, and one column per worker or question."""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ from crowdtree.columns import Column, Columns, columns_of_rows, join
 from crowdtree.errors import CrowdtreeError, listing, one_line
 from crowdtree.files.answer_rows import (
     Names,
-    answer_rows,
-    csv_text,
     open_table,
     roles_there,
-    write_text,
 )
 from crowdtree.learning.answers import MIN_ROWS_TO_JUDGE, SKIPS, YES_NO
 from crowdtree.reading import open_source
 from crowdtree.text import plural, squeezed
 
-__all__ = ["read_wide", "write_wide"]
+__all__ = ["read_wide"]
 
 TRUTHS = frozenset(("gold", "truth", "label", "groundtruth", "correct", "expert"))
 """Columns of wide tables that are no workers."""
@@ -191,21 +188,3 @@ def _unpivoted(keys: dict[str, Column], asked: dict[str, Column], spread: str) -
         order = ("task", "question", "worker", "label")
         parts.append(Columns({role: one[role] for role in order if role in one}))
     return join(parts, list(asked))
-
-
-def write_wide(answers: Any, path: Any) -> None:
-    """Write a wide table: ``task, worker, <question>...``, or ``task, <worker>...``."""
-    rows = answer_rows(answers)
-    questions = list(dict.fromkeys(row[1] for row in rows))
-    if len(questions) > 1:
-        columns, keys = questions, list(dict.fromkeys((t, w) for t, _, w, _ in rows))
-        cells = {((t, w), q): label for t, q, w, label in rows}
-        lines = [["task", "worker", *columns]]
-        lines += [[*key, *(cells.get((key, c), "") for c in columns)] for key in keys]
-    else:
-        columns = list(dict.fromkeys(row[2] for row in rows))
-        cells = {((t, ""), w): label for t, _, w, label in rows}
-        lines = [["task", *columns]]
-        for task in dict.fromkeys(row[0] for row in rows):
-            lines.append([task, *(cells.get(((task, ""), c), "") for c in columns)])
-    write_text(path, csv_text(lines))

@@ -1,4 +1,4 @@
-"""Classification exports of Zooniverse, in and out."""
+"""Classification exports of Zooniverse."""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ from crowdtree.files.answer_rows import (
     UNNAMED,
     Names,
     Rows,
-    answer_rows,
     check_names,
     columns_of_answers,
-    csv_text,
     open_table,
     warn_several,
-    write_text,
 )
 from crowdtree.reading import Source, open_source
 
-__all__ = ["ZOONIVERSE", "read_zooniverse", "write_zooniverse"]
+__all__ = ["ZOONIVERSE", "read_zooniverse"]
 
 ZOONIVERSE = frozenset(("annotations", "subject_ids"))
 """Columns of a Zooniverse export that are read."""
@@ -92,15 +89,3 @@ def _zoo_answers(text: str | None, where: str) -> Iterator[tuple[str, Any]]:
             waiting += value  # a combo task holds tasks
             continue
         yield str(note.get("task_label") or note.get("task") or UNNAMED), value
-
-
-def write_zooniverse(answers: Any, path: Any) -> None:
-    """Write answers in the columns of a Zooniverse classification export."""
-    notes: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for task, question, worker, label in answer_rows(answers):
-        note = {"task": question, "task_label": question, "value": label}
-        notes.setdefault((task, worker), []).append(note)
-    lines = [["classification_id", "user_name", "annotations", "subject_ids"]]
-    for number, ((task, worker), made) in enumerate(notes.items(), start=1):
-        lines.append([str(number), worker, json.dumps(made, ensure_ascii=False), task])
-    write_text(path, csv_text(lines))

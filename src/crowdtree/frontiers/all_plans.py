@@ -158,13 +158,7 @@ class _Sets:
 
 
 class AllPlans:
-    """All plans of a problem by one kind of vote; :meth:`search` finds the best one.
-
-    Parameters
-    ----------
-    options
-        The votes that a node may take.
-    """
+    """All plans of a problem by one kind of vote; :meth:`search` finds the best one."""
 
     def __init__(self, options: Options) -> None:
         self.options, self.problem = options, options.problem

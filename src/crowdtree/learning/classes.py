@@ -334,8 +334,6 @@ def fit_classes(
 
     Parameters
     ----------
-    answers
-        The answers, labels 0 and 1.
     gold
         Known class of each item, -1 where unknown.
     sign

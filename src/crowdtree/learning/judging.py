@@ -113,10 +113,6 @@ def interval_of_mean(
     ----------
     mean, noise
         Mean over the items under each belief, and its standard deviation by chance.
-    weight
-        Weight of each belief.
-    level
-        Level of the interval.
     """
     from scipy.special import ndtri
 
@@ -145,8 +141,6 @@ def difference_interval(
         What was observed less what was stated of each known item, and its weight.
     noise
         Standard deviation of the mean by chance in the items themselves.
-    level
-        Level of the interval.
     most
         Largest value of an item.
     """

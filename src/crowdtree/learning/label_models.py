@@ -265,12 +265,8 @@ class ModelFit:
 
     Parameters
     ----------
-    name
-        Its name.
     channel, effects
         What it believes about workers and items.
-    labels
-        Number of labels.
     """
 
     def __init__(self, name: str, channel: Channel, effects: Effects, labels: int) -> None:
@@ -284,8 +280,6 @@ class ModelFit:
 
         Parameters
         ----------
-        votes
-            The answers.
         gold
             Known class of each item, -1 where unknown.
         start

@@ -96,8 +96,6 @@ def fit_labels(
 
     Parameters
     ----------
-    answers
-        The answers.
     gold
         Known class of each item, -1 where unknown.
     method

@@ -79,8 +79,6 @@ def plan_error(
 
     Parameters
     ----------
-    learned
-        From yes/no questions, with gold.
     make
         Makes the plan of a problem, as in ``lambda problem: ct.design(problem)``.
     folds, seed

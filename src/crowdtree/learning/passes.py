@@ -98,8 +98,6 @@ class Votes:
         Where the answers of each item begin, and the number of answers.
     worker, label
         Worker and label of each answer, sorted by item.
-    workers, labels
-        How many there are.
     """
 
     def __init__(
@@ -158,8 +156,6 @@ class Votes:
             Log probability of each state.
         gold
             Known class of each item, or -1.
-        posterior, counts
-            What is filled.
 
         Returns
         -------

@@ -132,8 +132,6 @@ class CrowdMap:
 
     Parameters
     ----------
-    labels
-        Number of labels.
     pairs
         Pairs of answers about the same item: what shows how often people err.
     posterior, truth, weight

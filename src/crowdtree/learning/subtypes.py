@@ -129,15 +129,6 @@ def find_subtypes(learned: Learned, most: int = 16, seed: int = 0) -> Subtypes:
     For each class 1, 2, 4, ... up to `most` sub-types are tried until the likelihood of held-out
     items (three folds) falls. Each mixture is fitted by EM; a cell of a sub-type borrows from the
     rate of its class.
-
-    Parameters
-    ----------
-    learned
-        From yes/no questions.
-    most
-        Most sub-types per class.
-    seed
-        Seed of the random starts and folds.
     """
     if learned.kind != "classes":
         raise CrowdtreeError(

@@ -57,8 +57,6 @@ def assess(
 
     Parameters
     ----------
-    problem
-        The table.
     answers
         The answers in their order, without those that were taken back or excluded.
     vouched

@@ -61,8 +61,6 @@ def views(tree: Tree, fold: float | None = None) -> Iterator[View]:
 
     Parameters
     ----------
-    tree
-        The tree.
     fold
         Share of items below which a subtree folds; 0 never folds. By default 1 % in trees with
         more than `MAX_UNFOLDED` leaves, and more where a view would have over `MAX_ENDS` ends.

@@ -588,7 +588,7 @@ class AdaptivePolicy(Guaranteed):
 def _checked_loss(target_loss: float | None, problem: Problem) -> float | None:
     if target_loss is None:
         return None
-    if not isinstance(target_loss, int | float | np.number) or not 0 <= target_loss < np.inf:
+    if not 0 <= target_loss < np.inf:
         raise CrowdtreeError(
             f"target_loss: expected an expected loss per item, 0 or more, got {target_loss!r}"
         )

@@ -116,14 +116,6 @@ def hopeless(
 
     Parameters
     ----------
-    items
-        The items.
-    log_prior
-        Of the classes.
-    contrasts
-        Of the classes, by the table.
-    calibration
-        How evidence is discounted.
     targets
         Errors to reach; one column of the result each.
     shared_difficulty

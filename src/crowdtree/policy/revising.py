@@ -159,13 +159,6 @@ class Estimated:
 def estimate(assumed: Table, gathered: Gathered) -> Estimated:
     """Estimate a table from answers, with the assumed one as the prior.
 
-    Parameters
-    ----------
-    assumed
-        The table so far.
-    gathered
-        Answers of the campaign.
-
     Examples
     --------
     >>> import crowdtree as ct

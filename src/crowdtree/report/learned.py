@@ -75,12 +75,6 @@ def write_learned_report(
 
     Parameters
     ----------
-    path
-        Where to write.
-    learned
-        What :func:`crowdtree.learn` returned.
-    title
-        Heading of the page.
     audit
         An audit of these labels, whose bound is shown.
 

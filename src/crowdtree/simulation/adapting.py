@@ -29,12 +29,6 @@ def run_adapting(
 
     Parameters
     ----------
-    problem
-        The problem of the run.
-    policy
-        The policy that the campaign starts with.
-    block
-        The items.
     adapt
         Whether the table is revised; otherwise only the alarms are noted.
     progress

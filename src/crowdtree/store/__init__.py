@@ -76,8 +76,6 @@ class Store:
     url
         ``sqlite:///FILE``, a file name, ``postgresql://...``, or ``sqlite://`` for a temporary
         database that is deleted when the store is closed.
-    clock
-        Seconds since 1970.
     rng
         Random generator or seed that chooses gold items.
 

@@ -52,10 +52,6 @@ def merge(
     ----------
     seen
         Digests of what the form showed.
-    current
-        The values now.
-    wanted
-        The values in the form.
 
     Examples
     --------

@@ -68,10 +68,6 @@ def carried_skill(skill: float, line: int, levels: Sequence[Level]) -> float:
     ----------
     skill
         The skill by which the answer was weighed when it came.
-    line
-        The answer's line of the log.
-    levels
-        The tables so far, in order.
 
     Examples
     --------

@@ -23,8 +23,6 @@ def counted_votes(
 
     Parameters
     ----------
-    names
-        Names of the questions.
     answers
         Question, value and fate of each answer, in order; only those that counted are summed.
 

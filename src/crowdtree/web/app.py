@@ -69,8 +69,6 @@ def create_app(store: Store, options: Options | None = None, **changes: Any) -> 
 
     Parameters
     ----------
-    store
-        The database, with its clock and its random numbers.
     options
         How the server runs; or give single options by name.
 

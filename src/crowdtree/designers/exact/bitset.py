@@ -12,14 +12,6 @@ WORD = 64
 def pack(flags: npt.NDArray[np.bool_]) -> Words:
     """Pack the last axis of a table of flags into 64-bit words.
 
-    Parameters
-    ----------
-    flags : array of bool, shape (..., n)
-
-    Returns
-    -------
-    array of uint64, shape (..., ceil(n / 64))
-
     Examples
     --------
     >>> pack(np.array([True, False, True])).tolist()

@@ -77,16 +77,6 @@ def _fill_steps(
 def kraft_bound(sets: Words, row: int, tables: Tables, work: Work) -> float:
     """Least sum of step costs over all depths that satisfy Kraft's inequality (package-merge).
 
-    Parameters
-    ----------
-    sets, row
-        The set of classes.
-
-    Returns
-    -------
-    float
-        A lower bound on the cost of every tree of the set.
-
     References
     ----------
     Larmore and Hirschberg (1990), A fast algorithm for optimal length-limited Huffman codes.

@@ -195,8 +195,6 @@ def solve_exact(
     error : array of float64, shape (questions, classes)
         Chance of a wrong verdict, between 0 and 1; ignored where the outcome is -1.
     weight : array of float64, shape (classes,)
-    limits
-        See :class:`Limits`.
 
     Returns
     -------

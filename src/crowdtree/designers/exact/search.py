@@ -262,12 +262,6 @@ def solve_additive(
     cost : array of float64, shape ([variants,] questions, classes)
         Cost of a question for a class, not negative; ignored where the outcome is -1.
     weight : array of float64, shape (classes,)
-    limits
-        See :class:`Limits`.
-
-    Returns
-    -------
-    Solution
 
     Examples
     --------

@@ -109,10 +109,6 @@ def build(
     weight : array of float64, shape (classes,)
     keep : array of float64, shape (questions,)
     memory_limit_bytes : int
-
-    Returns
-    -------
-    Tables
     """
     questions, classes = outcome.shape
     known = outcome >= 0

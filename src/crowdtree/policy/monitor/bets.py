@@ -129,8 +129,6 @@ class Bets:
 
     Parameters
     ----------
-    table
-        The table.
     class_of
         Class of each hypothesis, counted from 0.
     """

@@ -29,12 +29,6 @@ def find(
 
     Parameters
     ----------
-    problem
-        Names of the questions and classes.
-    assumed
-        The table.
-    found
-        What was estimated.
     class_of
         Class of each hypothesis.
     evidence

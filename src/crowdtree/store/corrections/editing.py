@@ -53,21 +53,6 @@ def edit_item(
     """Change some columns of an item; an empty value removes a column.
 
     Answers so far stay. The class in the column ``gold`` can change until somebody is asked.
-
-    Parameters
-    ----------
-    connection
-        A connection in a transaction.
-    number
-        The campaign.
-    item
-        The item's number.
-    columns
-        New values by column.
-    now
-        Seconds since 1970.
-    reason
-        Why, for the owner.
     """
     check_reason(reason)
     campaign = get_campaign(connection, number, lock=True)

@@ -64,20 +64,8 @@ def exclude(
 
     Parameters
     ----------
-    connection
-        A connection in a transaction.
-    number
-        The campaign.
-    workers
-        Whose answers.
-    now
-        Seconds since 1970.
     since
         Only answers from this time on.
-    reason
-        Why, for the owner.
-    actor
-        Who excludes them.
     block
         Whether to block the workers as well.
     """

@@ -60,16 +60,8 @@ def correct(
 
     Parameters
     ----------
-    connection
-        A connection in a transaction.
-    number
-        The campaign.
     wanted
         Class by the name of the item; ``None`` takes the label by hand back.
-    now
-        Seconds since 1970.
-    reason
-        Why, for the owner.
     """
     campaign = get_campaign(connection, number, lock=True)
     check_reason(reason)

@@ -73,12 +73,6 @@ def preview(
 
     Parameters
     ----------
-    connection
-        A connection; nothing is written.
-    number
-        The campaign.
-    workers
-        Whose answers.
     since
         Only answers from this time on.
     lift

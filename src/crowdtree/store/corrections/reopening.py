@@ -62,12 +62,6 @@ def reopen(
 
     Parameters
     ----------
-    connection
-        A connection in a transaction.
-    number
-        The campaign.
-    now
-        Seconds since 1970.
     ids
         The items; by default all that are set aside.
     """

@@ -33,16 +33,8 @@ def withdraw(
 
     Parameters
     ----------
-    connection
-        A connection in a transaction.
-    number
-        The campaign.
     ids
         The items; gold items as well.
-    now
-        Seconds since 1970.
-    reason
-        Why, for the owner.
     """
     check_reason(reason)
     campaign = get_campaign(connection, number, lock=True)

@@ -42,18 +42,10 @@ def revise(
 
     Parameters
     ----------
-    connection
-        A connection in a transaction.
-    number
-        The campaign.
     policy
         The new policy, with its problem: the same classes, questions and right answers.
     reason
         Why, as plain JSON; its ``"text"`` is shown to the owner.
-    now
-        Seconds since 1970.
-    actor
-        Who revises.
     """
     found = get_campaign(connection, number, lock=True)
     allowed = ("running", "paused") if actor == "owner" else ("running", "paused", "finished")

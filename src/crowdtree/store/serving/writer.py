@@ -57,10 +57,6 @@ class BatchWriter:
 
     Parameters
     ----------
-    engine
-        The database.
-    cache
-        What is kept in memory between batches.
     durable
         Whether commits must be on disk before they are acknowledged.
     changed

@@ -22,10 +22,6 @@ class Query:
 
     Parameters
     ----------
-    number
-        A campaign, or none for the whole server.
-    person
-        Only what this person did.
     addresses
         Whether addresses are shown, which only admins see.
     """
