@@ -105,12 +105,13 @@ def measure(before: str, place: Path) -> list[str]:
     lines += [
         "",
         f"Processor seconds of fresh processes, the start of Python included. Before: commit "
-        f"{before} in the developers' environment, where the first use may compile.",
+        f"{before} in the developers' environment, where the first use may compile; none: the verb "
+        "did not exist.",
         "",
         "| what | before, first use | again | wheel, first use | again |",
         "|---|---|---|---|---|",
     ]
-    return lines + [f"| `{name}` | {past.get(name, ' | ')} | {now[name]} |" for name in now]
+    return lines + [f"| `{name}` | {past.get(name, 'none | none')} | {now[name]} |" for name in now]
 
 
 def main() -> None:
@@ -121,7 +122,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         lines = measure(options.before, Path(place))
-    written = "Written by `python -m benchmarks.installed --out docs/measured/benchmarks.md`."
+    command = f"python -m benchmarks.installed --before {options.before} --out {options.out}"
+    written = f"Written by `{command}`."
     text = "\n".join([TITLE, "", written, "", *lines, ""])
     print(text)
     if options.out:
