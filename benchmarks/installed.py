@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TITLE, NEXT = "## Installation", "## Small problems"
-BEFORE_MIB = 778
+BEFORE_MB = 778
 """What a wheel installed before the extras, of which llvmlite and numba 208, polars 181."""
 VERBS = (
     "plan example:animals --error 0.01", "check example:animals", "design example:animals",
@@ -60,14 +60,15 @@ def install(place: Path) -> tuple[Path, list[str]]:
     pins = ("-c", ROOT / "constraints.txt")
     run(python, "-m", "pip", "install", "-q", *pins, *place.glob("*.whl"), cwd=place)
     lines = (line.split() for line in run(python, "-c", SIZES, cwd=place)[1].splitlines())
-    sizes = {name: int(size) / 2**20 for name, size in lines if name not in ("pip", "setuptools")}
+    sizes = {name: int(size) / 1e6 for name, size in lines if name not in ("pip", "setuptools")}
     total = sum(sizes.values())
     largest = sorted(sizes.items(), key=lambda pair: -pair[1])[:7]
     rest = total - sum(size for _, size in largest)
     rows = [f"| {name} | {size:.0f} |" for name, size in largest]
     return python, [
-        f"`pip install` of the wheel: {total:.0f} MiB, {BEFORE_MIB} before the extras.",
-        "", "| package | MiB |", "|---|---|", *rows, f"| {len(sizes) - 7} others | {rest:.0f} |",
+        f"`pip install` of the wheel: {total:.0f} MB; {BEFORE_MB} before the extras (not measured "
+        "here).",
+        "", "| package | MB |", "|---|---|", *rows, f"| {len(sizes) - 7} others | {rest:.0f} |",
     ]  # fmt: skip
 
 
@@ -105,12 +106,13 @@ def measure(before: str, place: Path) -> list[str]:
     lines += [
         "",
         f"Processor seconds of fresh processes, the start of Python included. Before: commit "
-        f"{before} in the developers' environment, where the first use may compile.",
+        f"{before} in the developers' environment, where the first use may compile; none: the verb "
+        "did not exist.",
         "",
         "| what | before, first use | again | wheel, first use | again |",
         "|---|---|---|---|---|",
     ]
-    return lines + [f"| `{name}` | {past.get(name, ' | ')} | {now[name]} |" for name in now]
+    return lines + [f"| `{name}` | {past.get(name, 'none | none')} | {now[name]} |" for name in now]
 
 
 def main() -> None:
@@ -121,7 +123,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         lines = measure(options.before, Path(place))
-    written = "Written by `python -m benchmarks.installed --out docs/measured/benchmarks.md`."
+    command = f"python -m benchmarks.installed --before {options.before} --out {options.out}"
+    written = f"Written by `{command}`."
     text = "\n".join([TITLE, "", written, "", *lines, ""])
     print(text)
     if options.out:

@@ -14,16 +14,7 @@ import crowdtree
 from crowdtree.web.hints import api_words, page_words
 from weblab import Lab, lab
 
-LIBRARY = (
-    "files",
-    "designers",
-    "policy",
-    "audit",
-    "columns.py",
-    "problem.py",
-    "tree.py",
-    "loss.py",
-)
+LIBRARY = ("files", "designers", "policy", "audit", "problem.py", "tree.py", "loss.py")
 HEAD = "question,error,a,b\n"
 TABLES = {
     "corner": "thing,number,a,b\nq,0.1,0,1\n",
@@ -44,7 +35,9 @@ def texts() -> Iterator[str]:
     paths += [root / name for name in LIBRARY if name.endswith(".py")]
     paths += [root / "web" / "addresses.py"]
     for path in paths:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        inside = {part for node in nodes for part in getattr(node, "values", [])}
+        for node in (node for node in nodes if node not in inside):
             parts = [node] if isinstance(node, ast.Constant) else getattr(node, "values", [])
             found = "".join(
                 str(part.value) if isinstance(part, ast.Constant) else "x" for part in parts

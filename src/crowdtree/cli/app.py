@@ -47,11 +47,11 @@ def make_app(names: Collection[str]) -> typer.Typer:
         return getattr(module, f"{name}_{kind}")
 
     made = make_group(
-        "Labels from an unreliable crowd from few answers, with their estimated error.",
+        "Label items with an unreliable crowd: few answers, and an estimate of the error.",
         *(found(name, "verb") for name in VERBS if name in names),
         name="crowdtree",
         epilog="Start with: crowdtree plan example:animals --error 0.01. "
-        "Details of a verb: crowdtree help VERB. Where a file is read, - is standard input.",
+        "Help on a command: crowdtree help COMMAND. Where a file is read, - is standard input.",
         add_completion=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -78,13 +78,14 @@ def restore_verb(
     file: BackupFile,
     place: Place,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Delete what the database and the media place have.")
+        bool,
+        typer.Option("--replace", help="First delete what the database and the media folder hold."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Load a backup into an empty database (SQLite, PostgreSQL), its media into a folder or bucket.
+    """Load a backup into an empty database, and its media into a folder or bucket.
 
-    A server must not have this database open. If the backup is damaged, nothing is changed.
+    Stop any server that uses this database. If the backup is damaged, nothing is changed.
 
     Examples:
 

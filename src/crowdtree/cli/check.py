@@ -21,12 +21,12 @@ def check_verb(
     file: ProblemFile,
     *,
     time_limit: Annotated[
-        float, typer.Option("--time-limit", min=0.0, help="Seconds for the costs of plans.")
+        float, typer.Option("--time-limit", min=0.0, help="Seconds to spend on the costs of plans.")
     ] = 20.0,
     as_json: AsJson = False,
     reading: Reading,
 ) -> None:
-    """Check a table: prior, dashes, questions, hard pairs, costs.
+    """Check a table: prior, useless questions, classes that are hard to tell apart, costs.
 
     Example:
 

@@ -40,8 +40,8 @@ def demo_verb(
 ) -> None:
     """Run everything on two examples, with a live campaign.
 
-    Designs, staffs and draws, runs a campaign and recomputes the paper. The campaign is a real
-    one, over HTTP on this machine; only its workers are simulated.
+    Designs, staffs and draws two trees, runs a campaign, and recomputes the paper. The campaign
+    runs over HTTP on this machine; only its workers are simulated.
 
     Example:
 

@@ -36,8 +36,8 @@ class Limits:
         Literal["additive", "exact"] | None,
         typer.Option(
             "--objective",
-            help="Objective of method optimal; without it, additive, but the tree that "
-            "misclassifies least is returned.",
+            help="Objective of method optimal; by default additive, but returning the tree "
+            "that misclassifies least.",
             show_default=False,
         ),
     ] = None
@@ -50,7 +50,9 @@ class Limits:
     ] = 0.0
     node_limit: Annotated[
         int | None,
-        typer.Option("--node-limit", help="Most class sets that method optimal searches."),
+        typer.Option(
+            "--node-limit", help="Maximum number of class sets that method optimal searches."
+        ),
     ] = None
 
     def options(self, method: str) -> dict[str, Any]:
@@ -74,7 +76,7 @@ def design_verb(
     seed: Seed = 0,
     limits: Limits,
 ) -> None:
-    """Design a decision tree of questions, for those who study trees.
+    """Design a decision tree of questions; for a campaign, use plan.
 
     Examples:
 

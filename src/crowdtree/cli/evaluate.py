@@ -15,7 +15,7 @@ __all__ = ["evaluate_verb"]
 
 
 def evaluate_verb(file: PlanFile, as_json: AsJson = False, full: Full = False) -> None:
-    """Compute the exact error, cost and confusion matrix of a plan, and what each label is worth.
+    """Compute the exact error, cost and confusion matrix of a plan.
 
     Example:
 

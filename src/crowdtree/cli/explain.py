@@ -47,7 +47,8 @@ def explain_verb(
     file: File,
     *,
     true_class: Annotated[
-        str | None, typer.Option("--class", help="True class of the item; drawn if not given.")
+        str | None,
+        typer.Option("--class", help="True class of the item; drawn at random if not given."),
     ] = None,
     answers: Annotated[
         str | None,
@@ -62,8 +63,8 @@ def explain_verb(
 ) -> None:
     """Show step by step why an item got its label.
 
-    Every step has the question, the answer and the posterior. Without --answers a simulated crowd
-    replies.
+    Every step has the question, the answer and the posterior probabilities. Without --answers, a
+    simulated crowd replies.
 
     Examples:
 

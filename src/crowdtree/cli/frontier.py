@@ -44,7 +44,7 @@ class Choice(GoalOptions):
         typer.Option(
             "--undecided",
             metavar="SHARE",
-            help="Items that may be left undecided; --error is then that of the others.",
+            help="Share of items that may stay undecided; --error then applies to the others.",
         ),
     ] = 0.0
     as_json: AsJson = False
@@ -80,14 +80,16 @@ class Search:
     method: Annotated[
         Literal["optimal", "greedy"] | None,
         typer.Option(
-            "--method", help="optimal: proven points; greedy: fast ones.", show_default=False
+            "--method", help="optimal: proven; greedy: fast, without proof.", show_default=False
         ),
     ] = None
-    max_votes: Annotated[int, typer.Option("--max-votes", help="Most votes per node.")] = 51
-    max_points: Annotated[int, typer.Option("--max-points", help="Most points.")] = 10_000
+    max_votes: Annotated[int, typer.Option("--max-votes", help="Maximum votes per node.")] = 51
+    max_points: Annotated[
+        int, typer.Option("--max-points", help="Maximum points of the curve.")
+    ] = 10_000
     time_limit: Annotated[
         float | None,
-        typer.Option("--time-limit", metavar="S", help="Time limit in seconds, for all prices."),
+        typer.Option("--time-limit", metavar="S", help="Seconds for the whole search."),
     ] = None
 
 
@@ -100,7 +102,7 @@ def frontier_verb(
     search: Search,
     reading: ReadingGroups,
 ) -> None:
-    """Show the trade-off of error against price with fixed trees, and choose one.
+    """Show the trade-off between error and price of fixed trees, and choose one.
 
     Examples:
 

@@ -145,7 +145,9 @@ def read_either(file: str, reading: Reading) -> tuple[Problem, Plan | None]:
 
 Prices = Annotated[
     list[str] | None,
-    typer.Option("--price", metavar="[Q=]P", help="Price per answer: NUMBER, or QUESTION=NUMBER."),
+    typer.Option(
+        "--price", metavar="[Q=]P", help="Price per answer, or QUESTION=PRICE; repeatable."
+    ),
 ]
 
 

@@ -37,14 +37,15 @@ class Outputs:
     """Output options."""
 
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the problem.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write the learned problem."),
     ] = None
     upper: Annotated[
         Path | None,
         typer.Option(
             "--upper",
             metavar="FILE",
-            help="Write the problem with upper credible errors, for a cautious design.",
+            help="Write the problem with the upper limits of its errors, for a cautious plan.",
         ),
     ] = None
     labels: Annotated[
@@ -96,12 +97,14 @@ class AnswerTable:
     ] = None
     worker: Annotated[
         str | None,
-        typer.Option("--worker", metavar="COLUMN", help="Column that names who answered."),
+        typer.Option("--worker", metavar="COLUMN", help="Column that names the workers."),
     ] = None
     label: Annotated[
         str | None,
         typer.Option(
-            "--label", metavar="COLUMN", help="Column of the answers; of an export, the question."
+            "--label",
+            metavar="COLUMN",
+            help="Column of the answers; in an export, the question to read.",
         ),
     ] = None
     question: Annotated[
@@ -109,7 +112,7 @@ class AnswerTable:
         typer.Option(
             "--question",
             metavar="COLUMN",
-            help="Column that names the question; a,b,c: columns of one question each.",
+            help="Column that names the question; or columns of one question each: a,b,c.",
         ),
     ] = None
     workers: Annotated[
@@ -131,7 +134,7 @@ class AnswerTable:
         typer.Option(
             "--skip",
             metavar="WORD",
-            help="An answer that says nothing, besides ?, n/a, unsure and the like; repeatable.",
+            help="Answer to treat as a skip, as ?, n/a and unsure are; repeatable.",
         ),
     ] = None
 
@@ -176,7 +179,7 @@ def learn_verb(
         list[str],
         typer.Argument(
             metavar="ANSWERS",
-            help="Columns task,worker,label, maybe question (.csv .tsv .xlsx .parquet .json).",
+            help="Columns task,worker,label, optionally question (.csv .tsv .xlsx .parquet .json).",
             show_default=False,
         ),
     ],
@@ -186,19 +189,21 @@ def learn_verb(
         typer.Option(
             "--gold",
             metavar="FILE",
-            help="Known classes: task,label; or the certificate of an audit (.json).",
+            help="Items of known class (task,label), or the certificate of an audit (.json).",
         ),
     ] = None,
     problem: Annotated[
         str | None,
-        typer.Option("--problem", metavar="FILE", help="Known table of classes and questions."),
+        typer.Option(
+            "--problem", metavar="FILE", help="The table of classes and questions, if it is known."
+        ),
     ] = None,
     classes: Annotated[
         list[str] | None,
         typer.Option(
             "--class",
             metavar="NAME",
-            help="A class; repeat for each, if answers and gold do not contain all.",
+            help="Name of a class; give all of them if some occur in no answer.",
         ),
     ] = None,
     level: Annotated[

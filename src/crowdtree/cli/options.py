@@ -80,7 +80,7 @@ Draw = Annotated[
 Folder = Annotated[
     Path,
     typer.Option(
-        "-o", "--output", "--out", metavar="DIR", help="The folder to write to; made if missing."
+        "-o", "--output", "--out", metavar="DIR", help="Folder to write to; created if missing."
     ),
 ]
 Full = Annotated[bool, typer.Option("--full", help="Print and draw large trees without folding.")]
@@ -90,7 +90,7 @@ AllowGroups = Annotated[
 ]
 ExtraWorkers = Annotated[
     int | None,
-    typer.Option("--workers", metavar="N", help="Workers of a tree beyond one per node."),
+    typer.Option("--workers", metavar="N", help="Extra workers for the tree, beyond one per node."),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
 
@@ -107,7 +107,7 @@ Design = Annotated[str, one_of(DESIGNERS, "--design")]
 
 Price = Annotated[
     float | None,
-    typer.Option("--price", metavar="P", help="Price per answer: print the cost too."),
+    typer.Option("--price", metavar="P", help="Price per answer, to print the cost too."),
 ]
 LossFile = Annotated[
     Path | None,
@@ -121,34 +121,38 @@ class Reading:
 
     worker_error: Annotated[
         float | None,
-        _table_option("--worker-error", metavar="E", help="One error for all questions, 0 to 1."),
+        _table_option("--worker-error", metavar="E", help="Error rate of all questions, 0 to 1."),
     ] = None
     errors: Annotated[
         Path | None,
-        _table_option("--errors", metavar="FILE", help="A table of errors, one per cell."),
+        _table_option("--errors", metavar="FILE", help="Table of error rates, one per cell."),
     ] = None
     dash: Annotated[
         Literal["inapplicable", "either"] | None,
-        _table_option("--dash", help="Meaning of - in the table.", show_default=False),
+        _table_option(
+            "--dash",
+            help="Meaning of - in the table: does not apply, or either answer.",
+            show_default=False,
+        ),
     ] = None
     normalise: Annotated[
         bool, _table_option("--normalise", help="Scale the prior so that it sums to 1.")
     ] = False
     strengths: Annotated[
-        bool, _table_option("--strengths", help="The cells are shares of people who say yes.")
+        bool, _table_option("--strengths", help="Cells hold the share of people who say yes.")
     ] = False
     dependence: Annotated[
         float | None,
         _table_option(
             "--dependence",
             metavar="R",
-            help="Correlation of people's answers to one question on one item.",
+            help="Correlation of people's answers to a question about an item.",
             show_default=False,
         ),
     ] = None
     rows: Annotated[
         Literal["questions", "classes"] | None,
-        _table_option("--rows", help="What the rows of a table are.", show_default=False),
+        _table_option("--rows", help="What the rows of the table are.", show_default=False),
     ] = None
     loss: Annotated[
         Path | None,

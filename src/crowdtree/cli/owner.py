@@ -246,7 +246,7 @@ def _at(seconds: float | None) -> str:
 
 
 owner_app = make_group(
-    "Manage people and their roles, and what logs them in.",
+    "Manage owners, their roles and how they log in.",
     add_verb,
     role_verb,
     link_verb,

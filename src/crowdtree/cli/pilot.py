@@ -34,7 +34,8 @@ def pilot_verb(
 ) -> None:
     """Compute how many gold items and answers a pilot needs.
 
-    Also which cells of the table matter most. FILE is a problem (with guessed errors) or a plan.
+    Shows also which cells of the table matter most. FILE is a problem with guessed errors, or a
+    plan.
 
     Examples:
 

@@ -40,7 +40,7 @@ class GoalOptions:
 
     error: Annotated[
         float | None,
-        typer.Option("--error", metavar="E", help="Wrong labels, at most: 0.01 for 1 %."),
+        typer.Option("--error", metavar="E", help="Share of wrong labels, at most: 0.01 for 1 %."),
     ] = None
     answers: Annotated[
         float | None,
@@ -103,9 +103,9 @@ class Outputs:
 
     as_json: AsJson = False
     output: Output = None
-    tree: Annotated[
-        bool, typer.Option("--tree", help="Show, write and draw the fixed tree instead.")
-    ] = False
+    tree: Annotated[bool, typer.Option("--tree", help="Show and write the fixed tree instead.")] = (
+        False
+    )
     draw: Annotated[
         Path | None,
         typer.Option(
@@ -127,18 +127,21 @@ def plan_verb(
     price: inputs.Prices = None,
     outputs: Outputs,
     max_answers: Annotated[
-        int, typer.Option("--max-answers", min=1, help="Most answers to one item.")
+        int, typer.Option("--max-answers", min=1, help="Maximum answers per item.")
     ] = MAX_ANSWERS,
     time_limit: Annotated[
-        float, typer.Option("--time-limit", metavar="S", min=0.0, help="Seconds to search trees.")
+        float,
+        typer.Option(
+            "--time-limit", metavar="S", min=0.0, help="Seconds to spend on the search for trees."
+        ),
     ] = TIME_LIMIT,
     reading: ReadingGroups,
     seed: Seed = 0,
 ) -> None:
     """Plan a campaign: the best policy for an error, a budget or a loss.
 
-    An adaptive policy chooses each question by the answers so far. Beside it stands the best fixed
-    tree, for those who need one to print or to explain.
+    An adaptive policy chooses each question by the answers so far. The best fixed tree is shown
+    beside it, for those who need one to print or explain.
 
     Examples:
 

@@ -28,7 +28,7 @@ class PolicyOptions:
         Literal["adaptive", "plan", "curtailed", "margin", "batch"] | None,
         typer.Option(
             "--policy",
-            help="Policy that chooses the questions: plan for a tree with votes, else adaptive.",
+            help="Policy that asks the questions; by default plan for a tree, else adaptive.",
             show_default=False,
         ),
     ] = None
@@ -37,9 +37,13 @@ class PolicyOptions:
     ] = 0.01
     target_loss: Annotated[
         float | None,
-        typer.Option("--target-loss", help="Expected loss at which it stops instead."),
+        typer.Option(
+            "--target-loss", help="Expected loss at which it stops, in place of an error."
+        ),
     ] = None
-    max_answers: Annotated[int, typer.Option("--max-answers", help="Most answers per item.")] = 100
+    max_answers: Annotated[int, typer.Option("--max-answers", help="Maximum answers per item.")] = (
+        100
+    )
     criterion: Annotated[
         Literal["information", "accuracy", "ec2", "gbs", "loss"] | None,
         typer.Option(

@@ -258,7 +258,7 @@ def _show(as_json: bool, found: dict[str, Any], text: str, then: str = "") -> No
 
 
 prolific_app = make_group(
-    "Recruit workers on Prolific: create and run a study, review submissions, pay bonuses.",
+    "Recruit workers on Prolific: run a study, review submissions, pay bonuses.",
     create_verb,
     publish_verb,
     pause_verb,

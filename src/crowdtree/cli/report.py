@@ -39,7 +39,7 @@ class Outputs:
     output: Annotated[
         Path,
         typer.Option(
-            "-o", "--output", "--out", metavar="FILE", help="Write the page to FILE.html."
+            "-o", "--output", "--out", metavar="FILE", help="Write the report to FILE.html."
         ),
     ] = Path("report.html")
     as_json: AsJson = False
@@ -58,9 +58,9 @@ def report_verb(
     price: inputs.Prices = None,
     reading: ReadingGroups,
 ) -> None:
-    """Write a page about a plan: cost, wrong labels, tree, confusions, bounds.
+    """Write an HTML report on a plan: cost, wrong labels, tree, confusions, bounds.
 
-    FILE is a plan, or a problem, for which one is made first (--error 0.01 unless told otherwise).
+    FILE is a plan, or a problem, for which one is made first (by default for --error 0.01).
 
     Examples:
 

@@ -67,7 +67,7 @@ class Running:
     joins_per_minute: Annotated[
         int,
         typer.Option(
-            "--joins-per-minute", min=1, help="Joins per minute and address by open links."
+            "--joins-per-minute", min=1, help="Joins through open links, per minute and address."
         ),
     ] = 600
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False
@@ -91,11 +91,11 @@ def serve_verb(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Serve live campaigns to workers, and their pages to you.
+    """Serve live campaigns: questions to workers, results to you.
 
-    Prints a link that logs you in, once, and ends earlier ones that were not used; crowdtree owner
-    link makes more. Everything is kept in one file in the current folder. Every option can also be
-    set by a variable of the environment.
+    Prints a link that logs you in once; earlier links that were not used end (crowdtree owner link
+    prints more). Everything is kept in one file in the current folder. Every option can also be set
+    by an environment variable.
 
     Examples:
 

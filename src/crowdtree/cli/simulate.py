@@ -43,7 +43,7 @@ PeoplePerItem = Annotated[
     typer.Option(
         "--people-per-item",
         metavar="N",
-        help="Different people whose answers a label rests on at least; 2 in a live campaign.",
+        help="Minimum number of different people per label; live campaigns require 2.",
     ),
 ]
 
@@ -61,7 +61,7 @@ class CrowdOptions:
         float | None,
         typer.Option(
             "--shared-difficulty",
-            help="Correlation of answers on one item, in place of the problem's dependence.",
+            help="Correlation of the answers to one item, in place of the problem's dependence.",
             show_default=False,
         ),
     ] = None
@@ -78,13 +78,14 @@ class EngineOptions:
     """Where the simulation runs."""
 
     engine: Annotated[
-        str, typer.Option("--engine", help="local, or dask://HOST:PORT.", metavar="WHERE")
+        str,
+        typer.Option("--engine", help="Where to run: local, or dask://HOST:PORT.", metavar="WHERE"),
     ] = "local"
-    jobs: Annotated[int, typer.Option("--jobs", help="Processes; -1 for all cores.")] = 1
+    jobs: Annotated[int, typer.Option("--jobs", help="Number of processes; -1 for all cores.")] = 1
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            "--checkpoint", metavar="FILE", help="Folder to save finished parts to and resume from."
+            "--checkpoint", metavar="DIR", help="Folder to save finished parts to and resume from."
         ),
     ] = None
 
@@ -113,12 +114,17 @@ def simulate_verb(
     ] = False,
     adapt: Annotated[
         bool,
-        typer.Option("--adapt", help="Watch the table; revise it if answers contradict it."),
+        typer.Option(
+            "--adapt",
+            help="Test the table against the answers, and revise it if they contradict it.",
+        ),
     ] = False,
     certify: Annotated[
         float | None,
         typer.Option(
-            "--certify", metavar="BOUND", help="Say how many checks certify this share of errors."
+            "--certify",
+            metavar="BOUND",
+            help="Estimate the checks that certify at most this share of wrong labels.",
         ),
     ] = None,
     people: PeoplePerItem = 1,
@@ -130,8 +136,7 @@ def simulate_verb(
 ) -> None:
     """Estimate the cost and error of a policy with a simulated crowd.
 
-    FILE is what crowdtree plan wrote, a problem, or a tree with votes for the policies plan,
-    curtailed and margin.
+    FILE is a plan, or a problem, for which --policy makes one.
 
     Examples:
 

@@ -32,7 +32,7 @@ def staff_verb(
     workers: ExtraWorkers = None,
     answers: Annotated[
         float | None,
-        typer.Option("--answers", help="Expected answers per item, in place of workers."),
+        typer.Option("--answers", help="Expected answers per item, in place of --workers."),
     ] = None,
     method: Annotated[str, one_of(STAFFERS, "-m", "--method")] = "marginal",
     design_method: Design = "fm",
@@ -44,9 +44,9 @@ def staff_verb(
     reading: ReadingGroups,
     seed: Seed = 0,
 ) -> None:
-    """Choose how many workers each question of a tree gets, for those who study trees.
+    """Choose how many workers each question of a tree gets; for a campaign, use plan.
 
-    FILE is a problem (its tree is designed first) or a plan made by design.
+    FILE is a problem, whose tree is designed first, or a plan written by design.
 
     Examples:
 

@@ -15,7 +15,8 @@ __all__ = ["PASTED", "api_words", "page_words"]
 OPTION = re.compile(r" \(--[a-z][^)]*\)")
 FIELD = re.compile(r"^(problem|plan)\.json\b")
 ARGUMENT = re.compile(
-    r",? or pass \w+=[^\s,;]*(?: \(--[^)]*\))?(?: (?:to|for) [^;,.]*)?(?:, or \w+=[^;.]*)?(?=[;,.]|$)"
+    r",? or pass \w+=[^\s,;]*(?: \(--[^)]*\))?(?: (?:to|for) [^;,.]*)?"
+    r"(?:, or \w+=[^;.]*)?(?=[;,.]|$)"
 )
 CONTROLS = (
     (
