@@ -261,7 +261,7 @@ def test_a_plan_for_a_loss_keeps_it_and_costs_least() -> None:
     best = front.plan_for(answers=15)
     assert evaluate(best).risk <= min(p.risk for p in front if p.expected_answers <= 15)
     for wrong in ({"loss": 0.1, "error": 0.1}, {}):
-        with pytest.raises(CrowdtreeError, match="expected either error or answers, or a loss"):
+        with pytest.raises(CrowdtreeError, match="expected exactly one of error, answers, cost"):
             front.plan_for(**wrong)
     with pytest.raises(CrowdtreeError, match="out of reach with at most 9 votes"):
         front.plan_for(loss=1e-9)

@@ -446,7 +446,7 @@ def test_an_unreachable_scheduler_is_reported(monkeypatch):
 
 def test_missing_dask_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(CrowdtreeError, match=r"pip install 'crowdtree\[dask\]'"):
+    with pytest.raises(CrowdtreeError, match=r'pip install "crowdtree\[dask\]"'):
         simulate(PROBLEM, POLICIES["plan"], 10, engine="dask://127.0.0.1:8786")
 
 

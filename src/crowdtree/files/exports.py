@@ -129,7 +129,7 @@ def parquet(pieces: Iterable[list[dict[str, Any]]], columns: list[str]) -> bytes
             "parquet: needs polars; pip install 'crowdtree[frames]', or choose csv or jsonl"
         ) from None
     schema: dict[str, type] = {name: TYPES.get(name, str) for name in columns}
-    if "question" in columns:  # an answer, not a class
+    if {"question", "label"} <= set(columns):  # an answer, not a class
         schema["label"] = int
     frames = [
         pl.DataFrame(

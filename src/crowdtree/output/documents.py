@@ -143,7 +143,7 @@ def load(source: Any, kind: Kind | None = None, *, name: str | None = None, **op
 def _recognise(file: Any) -> Kind | None:
     """What a table holds, by its columns; ``None`` for a document with its own kind."""
     if not isinstance(file, Source):
-        if hasattr(file, "label_frame"):  # what learn(...) returned
+        if hasattr(file, "label_columns"):  # what learn(...) returned
             return "labels"
         names = file if isinstance(file, Mapping) else getattr(file, "columns", ())
     elif file.name.lower().endswith((".parquet", ".pq")):
