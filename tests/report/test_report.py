@@ -195,7 +195,7 @@ def test_the_price_of_a_report_is_an_example_unless_it_is_given():
 
 def test_the_cost_is_that_of_the_recommended_policy_at_the_prices_of_the_plan() -> None:
     problem = ct.example("table1")
-    prices = {name: 0.02 for name in problem.questions} | {problem.questions[0]: 0.05}
+    prices = dict.fromkeys(problem.questions, 0.02) | {problem.questions[0]: 0.05}
     choices = ct.plan(problem, error=0.02, price=prices)
     words = re.sub(r"\s+", " ", " ".join(read(report_html(choices)).text))
     best, tree = choices.recommended.performance, choices.tree.performance
