@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -222,3 +224,14 @@ def test_a_price_of_the_report_is_for_choices_without_prices() -> None:
     cost = 0.5 * choices.recommended.performance.answers
     assert f"At a price of 0.5 per answer that is {number(float(f'{1000 * cost:.3g}'))}." in words
     assert number(cost) in words
+
+
+def test_a_phone_shows_the_cost_of_the_choices(browser: Any, tmp_path: Path) -> None:
+    choices = ct.plan(ct.example("table1"), error=0.02, price=0.02)
+    path = write_report(tmp_path / "report.html", choices)
+    with closing(browser.new_page(viewport={"width": 390, "height": 844})) as page:
+        page.goto(path.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        for head in page.locator("th:text-is('cost per item')").all():
+            box = head.bounding_box()
+            assert box["x"] + box["width"] <= 390
