@@ -8,6 +8,7 @@ import pytest
 
 import crowdtree as ct
 from cli.helpers import complaint, result, run
+from crowdtree.text import number, percent
 
 
 @pytest.fixture
@@ -46,6 +47,35 @@ def test_simulate_report_explain_campaigns_and_python_read_the_plan(chosen, tmp_
     database = f"sqlite:///{tmp_path}/c.db"
     assert run("campaign", "create", chosen, "--database", database, "--json") == 0
     capsys.readouterr()
+
+
+def test_simulate_states_the_cost_and_what_it_leaves_out(tmp_path, capsys):
+    path = tmp_path / "plan.json"
+    prices = ("--price", 0.02, "--price", "ring=0.05")
+    assert run("plan", "example:mushrooms", "--max-loss", 0.2, *prices, "-o", path) == 0
+    capsys.readouterr()
+    choices = ct.load(path)
+    found = result(capsys, "simulate", path, "--items", 2000)
+    asked = found["answers_per_question"]
+    cost = sum(n * (0.05 if name == "ring" else 0.02) for name, n in asked.items())
+    assert found["cost_per_item"] == pytest.approx(cost)
+    assert cost == pytest.approx(choices.recommended.performance.cost, rel=0.1)
+    assert run("simulate", path, "--items", 2000) == 0
+    out = capsys.readouterr().out
+    assert f"{number(cost)} per item at the prices of the plan" in out
+    assert f"{len(asked) - 8} more questions together" in out
+    paid = choices.recommended.performance
+    words = f"expected loss {number(paid.risk)}, {percent(paid.error)} wrong with "
+    for shown in (repr(choices), repr(choices.recommended)):
+        assert words in shown
+        assert shown.endswith(f" for {number(paid.cost)})")
+
+
+def test_a_plan_is_compared_with_other_policies_at_its_goal(chosen, capsys):
+    words = ("simulate", chosen, "--compare", "--items", 300)
+    found = result(capsys, *words)
+    assert found == result(capsys, *words, "--target-error", 0.03)
+    assert found != result(capsys, *words, "--target-error", 0.01)
 
 
 def test_options_that_the_plan_has_decided_are_refused(chosen, capsys):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -191,3 +193,45 @@ def test_a_report_of_a_problem_with_a_loss_shows_what_mistakes_cost():
 def test_the_price_of_a_report_is_an_example_unless_it_is_given():
     assert "For example, at 0.05 per answer" in report_html(table_plan())
     assert "At a price of 0.05 per answer" in report_html(table_plan(), price=0.05)
+
+
+def test_the_cost_is_that_of_the_recommended_policy_at_the_prices_of_the_plan() -> None:
+    problem = ct.example("table1")
+    prices = dict.fromkeys(problem.questions, 0.02) | {problem.questions[0]: 0.05}
+    choices = ct.plan(problem, error=0.02, price=prices)
+    words = re.sub(r"\s+", " ", " ".join(read(report_html(choices)).text))
+    best, tree = choices.recommended.performance, choices.tree.performance
+    whole = number(float(f"{1000 * best.cost:.3g}"))
+    assert f"At a price of 0.02 to 0.05 per answer that is {whole}." in words
+    assert "For example" not in words
+    assert "this plan" not in words
+    table = words[words.index(" Alternatives") :]
+    for name, row in (("adaptive policy", best), ("until a lead", tree)):
+        cells = (percent(row.error), number(row.answers), number(row.cost))
+        assert f"{name} {' '.join(cells)}" in table
+    assert "adaptive, target" not in table
+    plain = ct.evaluate(choices.fixed_plan.tree)
+    asked = [problem.questions[q] for q in plain.tree.question]
+    cost = sum(n * prices[name] for n, name in zip(plain.answers_by_node, asked, strict=True))
+    assert f"{number(plain.expected_answers)} {number(cost)} exact" in table
+    with pytest.raises(ct.CrowdtreeError, match="its own prices"):
+        report_html(choices, price=1.0)
+
+
+def test_a_price_of_the_report_is_for_choices_without_prices() -> None:
+    choices = ct.plan(ct.example("table1"), error=0.02)
+    words = " ".join(read(report_html(choices, price=0.5)).text)
+    cost = 0.5 * choices.recommended.performance.answers
+    assert f"At a price of 0.5 per answer that is {number(float(f'{1000 * cost:.3g}'))}." in words
+    assert number(cost) in words
+
+
+def test_a_phone_shows_the_cost_of_the_choices(browser: Any, tmp_path: Path) -> None:
+    choices = ct.plan(ct.example("table1"), error=0.02, price=0.02)
+    path = write_report(tmp_path / "report.html", choices)
+    with closing(browser.new_page(viewport={"width": 390, "height": 844})) as page:
+        page.goto(path.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        for head in page.locator("th:text-is('cost per item')").all():
+            box = head.bounding_box()
+            assert box["x"] + box["width"] <= 390

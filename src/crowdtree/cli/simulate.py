@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,7 +26,7 @@ from crowdtree.cli.policy import PolicyOptions, read_policy
 from crowdtree.cli.render.progress import item_words, policy_words, progress
 from crowdtree.cli.render.tables import show_policies
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
-from crowdtree.planning import forecast_checks
+from crowdtree.planning import PlanChoices, forecast_checks, run_cost
 from crowdtree.problem import Problem
 from crowdtree.simulation import Crowd, simulate
 from crowdtree.simulation.compare import compare_policies
@@ -162,6 +163,8 @@ def simulate_verb(
         _compare(file, policy, reading, outputs, items, seed)
         return
     problem, chosen = read_policy(file, policy, reading)
+    held = inputs.read_choices(file)
+    prices = held.price if isinstance(held, PlanChoices) else None
     what = (problem, chosen, crowd, engine, items, seed, people)
     run = _simulate(*what)
     adapting = _simulate(*what, adapt=True) if adapt else None
@@ -173,22 +176,22 @@ def simulate_verb(
 
     def show(console: Any) -> None:
         if adapting is None:
-            _show_run(console, run, problem)
+            _show_run(console, run, problem, prices)
         else:
-            _show_run(console, adapting, problem)
+            _show_run(console, adapting, problem, prices)
             _show_adaptation(console, adapting, run)
         if checks is not None and certify is not None:
             from crowdtree.cli.audit.common import show_forecast
 
             show_forecast(console, checks, certify)
 
-    found = run.to_dict()
+    found = _data(run, prices)
     if adapting is not None:
-        found = {**adapting.to_dict(), "without_adaptation": found}
+        found = {**_data(adapting, prices), "without_adaptation": found}
     if checks is not None:
         found["checks"] = checks.to_dict()
     then = render.command("explain", file, policy, reading)
-    if inputs.read_chosen(file) is not None:
+    if held is not None:
         then = render.command("campaign create", file)
     render.emit(outputs.as_json, found, show, [outputs.draw], then)
 
@@ -243,13 +246,28 @@ def _true_problem(problem: Problem, times: float) -> Problem | None:
     return problem.replace(worker_error=error.clip(0, MOST_ERROR))
 
 
-def _show_run(console: Any, run: Any, problem: Problem) -> None:
+def _data(run: Any, prices: Sequence[float] | None) -> dict[str, Any]:
+    """The run in plain JSON, with its cost where there are prices."""
+    data: dict[str, Any] = run.to_dict()
+    if prices is not None:
+        cost = run_cost(run, prices)
+        data |= {"cost_per_item": float(cost), "cost_per_item_interval": list(cost.interval)}
+    return data
+
+
+def _show_run(console: Any, run: Any, problem: Problem, prices: Sequence[float] | None) -> None:
     wrong, cost = run.misclassification, run.answers_per_item
     console.print(
         f"[bold]{percent(wrong)} misclassified[/] [dim](95 %: {percent(wrong.low)} to "
         f"{percent(wrong.high)})[/] with [bold]{amount(cost, 'answer')}[/] per item "
         f"[dim](95 %: {number(cost.low, 4)} to {number(cost.high, 4)})[/]."
     )
+    if prices is not None:
+        paid = run_cost(run, prices)
+        console.print(
+            f"[bold]{number(paid)}[/] per item at the prices of the plan "
+            f"[dim](95 %: {number(paid.low)} to {number(paid.high)})[/]."
+        )
     if problem.loss is not None:
         console.print(
             f"[bold]Loss {number(run.risk)}[/] per item "
@@ -262,11 +280,14 @@ def _show_run(console: Any, run: Any, problem: Problem) -> None:
             f"of the others {percent(run.decided_error)} got a wrong label."
         )
     console.print(f"The policy itself estimated {percent(run.stated_error)} wrong.\n")
-    busiest = sorted(run.answers_per_question.items(), key=lambda pair: -pair[1])
-    for name, share in busiest[:QUESTIONS_SHOWN]:
-        if share > 0:
-            text = problem.text(problem.question_index(name))
-            console.print(f"  {number(share):>8}  {text}", markup=False)
+    asked = list(run.answers_per_question.items())
+    for name, share in asked[:QUESTIONS_SHOWN]:
+        text = problem.text(problem.question_index(name))
+        console.print(f"  {number(share):>8}  {text}", markup=False)
+    if len(asked) > QUESTIONS_SHOWN:
+        rest = sum(share for _, share in asked[QUESTIONS_SHOWN:])
+        more = plural(len(asked) - QUESTIONS_SHOWN, "more question")
+        console.print(f"  {number(rest):>8}  {more} together")
     console.print("[dim]  answers per item, by question[/]\n")
 
 
@@ -307,6 +328,15 @@ def _reached(row: Any) -> str:
     return f"an expected loss of {number(row.risk)} and {wrong}" if costly else wrong
 
 
+def _targets(choices: PlanChoices) -> tuple[float, float | None]:
+    """The error and loss of a plan's goal; what it reaches, where the goal is a budget."""
+    goal, found = choices.goal, choices.recommended.performance
+    error = float(found.error) if goal.error is None else goal.error
+    if choices.problem.loss is None or goal.error is not None:
+        return error, None
+    return error, float(found.risk) if goal.loss is None else goal.loss
+
+
 def _compare(
     file: str,
     policy: PolicyOptions,
@@ -316,12 +346,17 @@ def _compare(
     seed: int,
 ) -> None:
     """Compare all policies, and show the table and the picture."""
-    problem, _ = inputs.read_either(file, reading)
+    held = inputs.read_choices(file, reading)
+    problem = inputs.read_either(file, reading)[0] if held is None else held.problem
+    error, loss = policy.target_error, policy.target_loss
+    written = {word.partition("=")[0] for word in inputs.ARGUMENTS}
+    if isinstance(held, PlanChoices) and written.isdisjoint(("--target-error", "--target-loss")):
+        error, loss = _targets(held)
     with progress(policy_words) as watch:
         found = compare_policies(
             problem,
-            policy.target_error,
-            loss=policy.target_loss,
+            error,
+            loss=loss,
             items=items,
             rng=seed,
             max_answers=policy.max_answers,

@@ -18,6 +18,7 @@ from crowdtree.planning.adaptive_curve import (
     AdaptiveCurve,
     Report,
     expected_performance,
+    run_cost,
     silent,
 )
 from crowdtree.planning.choices import ExpectedPerformance, PlanChoice, PlanChoices
@@ -50,6 +51,7 @@ __all__ = [
     "people_costs",
     "performance_job",
     "plan",
+    "run_cost",
 ]
 
 TIME_LIMIT = 4.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,7 @@ __all__ = [
     "AdaptiveCurve",
     "Report",
     "expected_performance",
+    "run_cost",
     "silent",
     "simulated_performance",
 ]
@@ -180,18 +181,18 @@ def simulated_performance(
     """Expected performance by simulation; stated errors vary less than counts of wrong labels."""
     run = simulate(policy.problem, policy, items=items, rng=rng)
     error, risk = _above_zero(run.stated_error), _above_zero(run.stated_risk)
-    return ExpectedPerformance(error, run.answers_per_item, False, risk, _cost(run, prices))
+    return ExpectedPerformance(error, run.answers_per_item, False, risk, run_cost(run, prices))
 
 
 def _above_zero(value: Estimate) -> Estimate:
     return Estimate(value, max(value.low, 0.0), value.high)
 
 
-def _cost(run: Run, prices: NDArray[np.float64] | None) -> Estimate:
+def run_cost(run: Run, prices: Sequence[float] | NDArray[np.float64] | None) -> Estimate:
     """Mean price per item; its interval is as wide as that of the answers."""
     if prices is None:
         return Estimate(np.nan, np.nan, np.nan)
-    cost, answers = float(run.asked @ prices) / run.items, run.answers_per_item
+    cost, answers = float(run.asked @ np.asarray(prices)) / run.items, run.answers_per_item
     each = cost / float(answers) if answers else 0.0
     return Estimate(cost, each * answers.low, each * answers.high)
 

@@ -14,7 +14,7 @@ from crowdtree.policy import PlanPolicy, Policy, policy_from_dict
 from crowdtree.problem import Problem
 from crowdtree.result_methods import Framed, HtmlShown, Saved
 from crowdtree.simulation import Estimate
-from crowdtree.text import amount, percent
+from crowdtree.text import amount, number, percent
 
 __all__ = ["ExpectedPerformance", "PlanChoice", "PlanChoices"]
 
@@ -88,6 +88,21 @@ class PlanChoice:
             return "adaptive policy"
         lead = self.policy.voted.vote == "margin"
         return f"fixed tree, {'votes until a lead' if lead else 'majority votes'}"
+
+    @property
+    def summary(self) -> str:
+        """The policy with its expected performance in one line."""
+        found = self.performance
+        loss = self.policy.problem.loss
+        risk = "" if loss is None else f"expected loss {number(found.risk)}, "
+        paid = "" if np.isnan(found.cost) else f" for {number(found.cost)}"
+        return (
+            f"{self.name}: {risk}{percent(found.error)} wrong with "
+            f"{amount(found.answers, 'answer')} per item{paid}"
+        )
+
+    def __repr__(self) -> str:
+        return f"PlanChoice({self.summary})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -197,8 +212,4 @@ class PlanChoices(Framed, Saved, HtmlShown):
         return hash((self.problem, self.reason))
 
     def __repr__(self) -> str:
-        found = self.recommended.performance
-        return (
-            f"PlanChoices({self.recommended.name}: {percent(found.error)} wrong with "
-            f"{amount(found.answers, 'answer')} per item)"
-        )
+        return f"PlanChoices({self.recommended.summary})"

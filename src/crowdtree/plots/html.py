@@ -122,7 +122,11 @@ a:focus-visible, [tabindex]:focus-visible { outline: 2px solid var(--ct-accent);
 .tree-view { scroll-margin-top: 16px; }
 .tree-view:focus { outline: none; }
 .crumbs { margin: 8px 0; }
-.scroll { overflow-x: auto; max-width: 100%; }
+.scroll { overflow-x: auto; max-width: 100%; background: /* a shadow where more is to come */
+  linear-gradient(to right, var(--ct-background) 40%, transparent) left / 48px 100% no-repeat local,
+  linear-gradient(to left, var(--ct-background) 40%, transparent) right / 48px 100% no-repeat local,
+  linear-gradient(to right, var(--ct-muted), transparent) left / 6px 100% no-repeat scroll,
+  linear-gradient(to left, var(--ct-muted), transparent) right / 6px 100% no-repeat scroll; }
 .scroll > svg { display: block; max-width: none; }
 .beside { display: flex; flex-wrap: wrap; gap: 0 48px; align-items: flex-start; }
 .beside > * { flex: 1 1 520px; min-width: 0; max-width: 100%; }
@@ -158,6 +162,11 @@ td.words { min-width: 18ch; max-width: 52ch; }
   main { padding: 24px 16px 48px; }
   h1 { font-size: 22px; }
   dl.facts { gap: 16px 32px; }
+  th.n { white-space: normal; }
+  th, td { padding-right: 10px; }
+  td.words { min-width: 10ch; }
+  td.words:last-child { min-width: 22ch; }
+  .beside td.words { min-width: 10ch; }
 }
 @media print { .scroll, figure.wide { overflow: visible; } }
 """

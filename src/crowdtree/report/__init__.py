@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from crowdtree.errors import MissingExtra
+from crowdtree.errors import CrowdtreeError, MissingExtra
 from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.per_class import ClassRow
@@ -22,12 +23,13 @@ from crowdtree.report.comparisons import (
     RANDOM_DRAWS,
     Rows,
     alternatives,
+    choice_row,
     design_rows,
     staffing_rows,
 )
 from crowdtree.report.live import LiveCampaign, LiveWorker, live_section
 from crowdtree.report.templates import render
-from crowdtree.simulation import simulate
+from crowdtree.simulation import Estimate, simulate
 from crowdtree.tree import Tree
 
 __all__ = [
@@ -67,7 +69,7 @@ def write_report(
     live
         Campaigns that were run with it and whose truth is known, to be shown after the plan.
     price
-        Price per answer, for the cost; without it, the page has an example.
+        Price per answer, where the plan has none; without prices, the cost is an example.
 
     Examples
     --------
@@ -90,26 +92,29 @@ def report_html(
     price: float | None = None,
 ) -> str:
     """Make the page of :func:`write_report` as text."""
-    choices = ""
+    choices, first = None, ""
     if isinstance(plan, PlanChoices):
-        head = title or summary.choices_heading(plan)
-        choices = _choices_html(plan, head)
-        if plan.fixed_plan is None:
-            return page(head, choices)
-        if price is None and plan.price is not None and len(set(plan.price)) == 1:
-            price = plan.price[0]
-        plan, title = plan.fixed_plan, head
+        choices = plan if price is None else _priced(plan, price)
+        title = title or summary.choices_heading(choices)
+        first = _choices_html(choices, title)
+        if choices.fixed_plan is None:
+            return page(title, first)
+        plan = choices.fixed_plan
     value = evaluate(as_plan(plan))
     head = title or summary.heading(value)
     designs = design_rows(value)
-    others = alternatives(value)
+    prices = None if price is None else (price,) * value.tree.problem.n_questions
+    others = alternatives(value, prices if choices is None else choices.price, choices)
+    points = summary.points(value, others)
+    if choices is None:
+        points.insert(0, summary.cost_point(others[0], prices))
     body = render(
         "report.html",
         title=head,
-        choices=choices,
+        choices=first,
         value=value,
         about=summary.about(value),
-        points=summary.points(value, [] if choices else others, price),
+        points=points,
         next_steps=summary.next_steps(value),
         problem=value.tree.problem,
         plan=value.plan,
@@ -122,7 +127,9 @@ def report_html(
         pairs=value.confusions(PAIRS_SHOWN),
         others=others,
         designs=designs,
-        charts=_charts(value, designs, staffing_rows(value)),
+        charts=_charts(
+            value, designs, staffing_rows(value), "this plan" if choices is None else "fixed tree"
+        ),
     )
     return page(head, body)
 
@@ -134,7 +141,23 @@ def _choices_html(choices: PlanChoices, title: str) -> str:
     if best.kind == "adaptive":
         often = simulate(problem, best.policy, items=MENU_ITEMS).answers_per_question
         asked = [(problem.text(problem.question_index(q)), n) for q, n in often.items()][:MOST_ROWS]
-    return render("report-choices.html", title=title, choices=choices, problem=problem, asked=asked)
+    cost = summary.cost_point(choice_row(best), choices.price)
+    return render(
+        "report-choices.html", title=title, choices=choices, problem=problem, asked=asked, cost=cost
+    )
+
+
+def _priced(choices: PlanChoices, price: float) -> PlanChoices:
+    """The choices with one price for every answer."""
+    if choices.price is not None:
+        raise CrowdtreeError("price: the plan has its own prices; leave it out")
+    rows = []
+    for choice in choices.choices:
+        answers = choice.performance.answers
+        cost = Estimate(*(price * end for end in (answers, answers.low, answers.high)))
+        rows.append(replace(choice, performance=replace(choice.performance, cost=cost)))
+    prices = (price,) * choices.problem.n_questions
+    return replace(choices, price=prices, choices=tuple(rows))
 
 
 def _unused(value: Evaluation) -> list[ClassRow]:
@@ -208,7 +231,7 @@ def _node_rows(value: Evaluation) -> Rows:
 # ---------------------------------------------------------------- charts
 
 
-def _charts(value: Evaluation, designs: Rows, staffing: Rows) -> dict[str, str]:
+def _charts(value: Evaluation, designs: Rows, staffing: Rows, name: str) -> dict[str, str]:
     try:
         from crowdtree.plots import charts
     except MissingExtra as missing:
@@ -230,7 +253,7 @@ def _charts(value: Evaluation, designs: Rows, staffing: Rows) -> dict[str, str]:
                 "Marginal: each further pair of people goes where it helps most. Paper: its rules.",
                 f"Single: all go to one question. {_means(value.tree)}",
             ],
-            points=[{"x": extra, "y": value.misclassification, "label": "this plan"}]
+            points=[{"x": extra, "y": value.misclassification, "label": name}]
             if plan.vote == "majority" and value.misclassification > 0
             else [],
         ),

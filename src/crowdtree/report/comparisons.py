@@ -13,8 +13,9 @@ import numpy as np
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import Evaluation, evaluate
+from crowdtree.planning import PlanChoice, PlanChoices
 from crowdtree.policy import AdaptivePolicy
-from crowdtree.simulation import simulate
+from crowdtree.simulation import Estimate, simulate
 from crowdtree.staffing import PAPER_SCORES, paper_plans, random_means, single_mean, staff
 from crowdtree.stats import mean_half_width
 from crowdtree.text import percent
@@ -27,6 +28,7 @@ __all__ = [
     "Alternative",
     "Rows",
     "alternatives",
+    "choice_row",
     "design_rows",
     "staffing_rows",
 ]
@@ -62,26 +64,49 @@ class Alternative(NamedTuple):
     undecided: float
     answers: float
     label: str
+    cost: float | None = None
     simulated: bool = False
 
 
-def alternatives(value: Evaluation) -> list[Alternative]:
-    """The plan, the adaptive policy at the same target, and the tree with one worker each."""
-    alone = evaluate(value.tree)
-    rows = [_exact("this plan", value)]
-    adaptive = _adaptive(value)
-    if adaptive is not None:
-        rows.append(adaptive)
+def alternatives(
+    value: Evaluation, prices: Sequence[float] | None = None, choices: PlanChoices | None = None
+) -> list[Alternative]:
+    """The plan, an adaptive policy, and the tree with one worker each.
+
+    Of `choices`, these are its own policies; else the adaptive policy has the error of the plan.
+    `prices` are those of the questions.
+    """
+    if choices is not None:
+        rows = [choice_row(choice) for choice in choices.choices]
+    else:
+        adaptive = _adaptive(value, prices)
+        rows = [_exact("this plan", value, prices)] + ([] if adaptive is None else [adaptive])
     if int(value.plan.votes.max()) > 1:
-        rows.append(_exact("this tree, one worker per question", alone))
+        rows.append(_exact("the same tree, one worker per question", evaluate(value.tree), prices))
     return rows
 
 
-def _exact(name: str, value: Evaluation) -> Alternative:
-    return Alternative(name, value.decided_error, value.undecided, value.expected_answers, "exact")
+def choice_row(choice: PlanChoice) -> Alternative:
+    """A policy of a plan, with its own numbers."""
+    found = choice.performance
+    label = "exact" if found.exact else f"simulated, {_interval(found.error)}"
+    cost = None if math.isnan(found.cost) else found.cost
+    return Alternative(choice.name, found.error, math.nan, found.answers, label, cost)
 
 
-def _adaptive(value: Evaluation) -> Alternative | None:
+def _interval(wrong: Estimate) -> str:
+    return f"95 % interval {percent(wrong.low)} to {percent(wrong.high)}"
+
+
+def _exact(name: str, value: Evaluation, prices: Sequence[float] | None) -> Alternative:
+    cost = None
+    if prices is not None:
+        cost = float(value.answers_by_node @ np.asarray(prices)[value.tree.question])
+    error, undecided = value.decided_error, value.undecided
+    return Alternative(name, error, undecided, value.expected_answers, "exact", cost)
+
+
+def _adaptive(value: Evaluation, prices: Sequence[float] | None) -> Alternative | None:
     """Simulate the adaptive policy at the error of the plan; ``None`` where it cannot run."""
     target = min(max(value.decided_error, LEAST_TARGET), 0.5)
     with warnings.catch_warnings(action="ignore"):
@@ -91,13 +116,13 @@ def _adaptive(value: Evaluation) -> Alternative | None:
         except CrowdtreeError:
             return None
     wrong = run.decided_error
-    interval = f"95 % interval {percent(wrong.low)} to {percent(wrong.high)}"
     return Alternative(
         f"adaptive, target {percent(target)}",
         float(wrong),
         float(run.undecided),
         float(run.answers_per_item),
-        f"{SIMULATED:,} simulated items, {interval}",
+        f"{SIMULATED:,} simulated items, {_interval(wrong)}",
+        None if prices is None else float(run.asked @ np.asarray(prices)) / run.items,
         simulated=True,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = [
     "Point",
     "about",
     "choices_heading",
+    "cost_point",
     "heading",
     "next_steps",
     "points",
@@ -79,16 +81,23 @@ def about(value: Evaluation) -> str:
     )
 
 
-def points(value: Evaluation, others: list[Alternative], price: float | None = None) -> list[Point]:
-    """Cost, wrong labels, worth of a label and the adaptive alternative."""
-    each = value.expected_answers
-    paid = f"For example, at {number(PRICE)}" if price is None else f"At a price of {number(price)}"
-    whole = ITEMS * each * (PRICE if price is None else price)
-    cost = (
-        f"{ITEMS:,} items take about {_rounded(ITEMS * each)} answers, {number(each)} per item. "
-        f"{paid} per answer that is {_rounded(whole)}."
+def cost_point(row: Alternative, prices: Sequence[float] | None) -> Point:
+    """What the answers about some items cost; an example where there are no prices."""
+    if prices is None or row.cost is None:
+        paid, each = f"For example, at {number(PRICE)}", PRICE * row.answers
+    else:
+        low, high, each = min(prices), max(prices), row.cost
+        paid = f"At a price of {number(low)}" + ("" if low == high else f" to {number(high)}")
+    return Point(
+        "Cost",
+        f"{ITEMS:,} items take about {_rounded(ITEMS * row.answers)} answers, "
+        f"{number(row.answers)} per item. {paid} per answer that is {_rounded(ITEMS * each)}.",
     )
-    found = [Point("Cost", cost), Point("Wrong labels", _wrong(value))]
+
+
+def points(value: Evaluation, others: Sequence[Alternative]) -> list[Point]:
+    """Wrong labels, worth of a label and the adaptive alternative."""
+    found = [Point("Wrong labels", _wrong(value))]
     if value.tree.problem.loss is not None:
         found.append(Point("Costliest mistakes", _costliest(value, value.tree.problem.loss)))
     found.append(Point("What a label is worth", _worth(value)))
