@@ -159,7 +159,7 @@ class Checkup(HtmlShown):
         meaning = "both answers are right, each half the time"
         if problem.dash == "inapplicable":
             meaning = (
-                "a question is not asked while a class with - is possible, so "
+                "a tree does not ask a question while a class with - is possible, so "
                 f"{self._first_questions()} of {plural(problem.n_questions, 'question')} can be "
                 "asked first"
             )
