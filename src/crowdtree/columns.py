@@ -53,7 +53,17 @@ ROLES: Mapping[str, Sequence[Sequence[str]]] = {
         ("item",),
         (
             *("id", "taskid", "itemid", "assignment:taskid", "hitid", "inputhash", "unitid"),
-            *("ticket", "ticketid", "ticketnumber", "image", "imageid", "photo", "photoid", "picture", "filename"),
+            *(
+                "ticket",
+                "ticketid",
+                "ticketnumber",
+                "image",
+                "imageid",
+                "photo",
+                "photoid",
+                "picture",
+                "filename",
+            ),
             *("document", "documentid", "docid", "example", "exampleid", "object", "objectid"),
             *("subject", "subjectid", "subjectids", "sample", "sampleid", "record", "recordid"),
         ),
