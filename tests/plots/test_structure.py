@@ -84,7 +84,7 @@ def test_the_charts_of_a_report(n: int) -> None:
     from crowdtree.report import _charts, design_rows, staffing_rows
 
     value = ct.evaluate(ct.staff(ct.design(some_problem(n)), workers=4 * n))
-    made = _charts(value, design_rows(value), staffing_rows(value))
+    made = _charts(value, design_rows(value), staffing_rows(value), "this plan")
     assert set(made) == {"levels", "bounds", "staffing", "confusion", "designs"}
     for name, svg in made.items():
         check(svg, slanted=name == "confusion")
