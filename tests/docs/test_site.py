@@ -19,7 +19,8 @@ def pages(site: Path) -> dict[str, str]:
 
 def test_every_public_name_has_its_place_in_the_reference(site):
     text = (site / "reference" / "python.html").read_text()
-    missing = [name for name in ct.__all__ if f'id="crowdtree.{name}"' not in text]
+    places = set(re.findall(r'id="crowdtree\.(\w+)', text))  # paper is a module of several
+    missing = set(ct.__all__) - places
     assert not missing
 
 
