@@ -422,6 +422,68 @@ def _wait_for_workers(told, count):
     return address
 
 
+POLICIES_FILE = """
+import os
+from crowdtree.errors import MissingExtra
+from crowdtree.policy import AdaptivePolicy
+
+class Printing(AdaptivePolicy):
+    def start(self):
+        print("working")
+        return super().start()
+
+class Failing(AdaptivePolicy):
+    def start(self):
+        raise MissingExtra("policy", "mine")
+
+class Dying(AdaptivePolicy):
+    def start(self):
+        os._exit(1)
+"""
+SCRIPT = """
+import sys
+sys.path.insert(0, "lib")
+import policies
+import crowdtree as ct
+from crowdtree import simulation
+
+class Local(policies.AdaptivePolicy):
+    pass
+
+simulation.BLOCK = 20
+problem = ct.example("animals")
+kind = getattr(policies, sys.argv[1], Local)
+policy = kind(problem, 0.1, strict=False)
+try:
+    one, other = (ct.simulate(problem, policy, 60, jobs=n, stepwise=True) for n in (2, 1))
+    print((one.label == other.label).all())
+except ct.CrowdtreeError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("Local", "True"),
+        ("Printing", "True"),
+        ("Failing", 'policy: not installed; run: pip install "crowdtree[mine]"'),
+        ("Dying", "jobs: a process ended before its result was complete"),
+    ],
+)
+def test_a_script_without_a_guard_uses_processes(policy, expected, tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "policies.py").write_text(POLICIES_FILE, encoding="utf-8")
+    (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
+    env = {**os.environ, "PYTHONPATH": str(Path(simulation.__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "script.py", policy],
+        cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1].startswith(expected)
+    assert "Traceback" not in done.stderr
+
+
 def test_dask_gives_identical_results(cluster, monkeypatch):
     monkeypatch.setattr(simulation, "BLOCK", 150)
     for name in ("information", "curtailed"):
