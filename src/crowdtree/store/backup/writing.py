@@ -62,7 +62,7 @@ def back_up(database: str, media: Media, path: Path, left_out: str = "") -> Mani
     Media are in a folder or a bucket. The file says where those are that are `left_out`.
 
     The tables are one consistent state; a server may be writing at the same time. The database is
-    not changed, also if it was written by an older version.
+    not changed.
     """
     engine = make_engine(database)
     found: list[Manifest] = []
