@@ -16,7 +16,7 @@ import numpy as np
 from crowdtree.audit.strata import LARGEST, LEANINGS, PRECISION, STEPS, STRENGTH
 from crowdtree.jit import compiled
 
-__all__ = ["bet", "draw", "lean", "pick_lean", "posterior", "update", "wealth"]
+__all__ = ["bet", "lean", "pick_lean", "posterior", "update", "wealth"]
 
 
 @compiled()
@@ -220,17 +220,3 @@ def wealth(
         if t + 1 >= start and (log >= need or total > mass.sum() + 1e-9):
             return log, t + 1, True
     return log, stop, False
-
-
-@compiled()
-def draw(left: Any, weights: Any, u: float) -> tuple[int, int]:
-    """Stratum and place among its items left that a uniform number points at."""
-    at = u * weights.sum()
-    last = 0
-    for g in range(len(left)):
-        if left[g] > 0.5 and weights[g] > 0.0:
-            last = g
-            if at < weights[g]:
-                return g, min(int(at / weights[g] * left[g]), int(left[g] + 0.5) - 1)
-            at -= weights[g]
-    return last, int(left[last] + 0.5) - 1
