@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import crowdtree as ct
 from audit_lab import ALPHA, above_wealth, below_wealth, ways
-from crowdtree.audit import kernels
+from crowdtree.audit import forecast, kernels
 from crowdtree.audit.exact import max_found, max_wrong, min_wrong
 from crowdtree.audit.ledger import Ledger
 from crowdtree.audit.runs import draw_weights, run_confidence
@@ -291,7 +291,13 @@ def test_a_forecast_counts_on_the_planned_number():
         audit.record(audit.draw(), wrong=check % 20 == 0)
     bound = max_wrong(1000, 300, 16, 0.9 * ALPHA) / 1000
     assert audit.needed(bound) == 240
-    assert ct.Audit([0.05] * 1000, bound=bound, planned=300).forecast(50).high == 300
+    ledger = ct.Audit([0.05] * 1000, bound=bound, planned=300)._all
+    total, cases = round(bound * 1000) + 1, [np.array([45.0])] * 100
+    crossed = [
+        forecast._replays(ledger, total, cases, False, np.random.default_rng(0), planned)
+        for planned in (300, 0)
+    ]
+    assert crossed[0].count(300) > 20 > crossed[1].count(300)
 
 
 def test_known_items_let_the_bound_fall():
