@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import learn_end_to_end
-from benchmarks.learn_labels import KNOWN, standing, summary
+from benchmarks.learn_labels import standing, summary
 from crowdtree.plots.curves import curve_chart
 from crowdtree.plots.vega import draw_chart
 
@@ -45,9 +45,9 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def labels(found: dict[str, Any]) -> str:
-    """What the default of ``learn`` states about real and simulated crowds, and what is right."""
+    """What the default of ``learn`` states, and what is right; of simulated crowds the summary."""
     head = ["crowd", "right, %", "stated, %", "95 % interval", "calibration error", "by chance",
-            *(f"{n} known: error, held, width" for n in KNOWN), "workers held", "bias"]  # fmt: skip
+            "workers held", "bias"]  # fmt: skip
     parts = []
     for title, some in kinds(found):
         ours = {name: row["methods"]["learn"] for name, row in some.items()}
@@ -56,11 +56,12 @@ def labels(found: dict[str, Any]) -> str:
             rows.append([
                 name, f"{row['accuracy']:.1f}", f"{row['stated']:.1f}",
                 f"{row['low']:.1f} to {row['high']:.1f}", f"{row['calibration']:.1f}",
-                f"{row['chance']:.1f}", *(known(row["known"].get(str(n))) for n in KNOWN),
+                f"{row['chance']:.1f}",
                 f"{row['workers_held']} of {row['workers']}", f"{row['workers_bias']:+.1f}",
             ])  # fmt: skip
         lines = "\n".join(f"- {line.strip()}" for line in summary(some, "learn"))
-        parts.append(f"**{title}**\n\n{table(head, rows)}\n\nMean and worst crowd:\n\n{lines}")
+        every = "" if any(row["simulated"] for row in some.values()) else f"{table(head, rows)}\n\n"
+        parts.append(f"**{title}**, mean and worst\n\n{every}{lines}")
     return "\n\n".join(parts)
 
 
@@ -72,21 +73,20 @@ def kinds(found: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return [part for part in parts if part[1]]
 
 
-def known(row: dict[str, Any] | None) -> str:
-    return f"{row['calibration']:.1f}, {100 * row['held']:.0f} %, {row['width']:.1f}" if row else ""
-
-
 def peers(found: dict[str, Any]) -> str:
-    """Accuracy of all methods on every crowd, their ranks, and the gap to the best peer."""
+    """Accuracy of all methods on real crowds, and their ranks and gaps to the best peer on all."""
     methods = list(next(iter(found.values()))["methods"])
     parts = []
     for title, some in kinds(found):
         rows = [[name, *(f"{row['methods'][m]['accuracy']:.1f}" for m in methods)]
-                for name, row in some.items()]  # fmt: skip
+                for name, row in some.items() if not row["simulated"]]  # fmt: skip
         final = standing(some, methods)
         for key, text in LAST_ROWS.items():
             rows.append([f"**{text}**", *(f"{final[m][key]:.2f}" for m in methods)])
-        parts.append(f"**{title}**\n\n{table(['accuracy, %', *methods], rows)}")
+        parts.append(
+            f"**{title}**\n\n{table(['accuracy, %', *methods], rows)}\n\n"
+            f"`learn` is furthest behind on {final['learn']['where']}."
+        )
     return "\n\n".join(parts)
 
 
