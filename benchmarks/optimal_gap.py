@@ -184,7 +184,7 @@ def curve_rows(limits: argparse.Namespace) -> Iterator[list[str]]:
     def since() -> tuple[float, float]:
         return time.perf_counter() - started[0], time.process_time() - started[1]
 
-    def note(value: float, bound: float, nodes: int) -> None:
+    def note(value: float, bound: float, _nodes: int) -> None:
         seen.append((*since(), value, bound))
 
     tree = _optimal(problem, limits, progress=note)
