@@ -21,7 +21,7 @@ import numpy as np
 import sqlalchemy as sa
 
 import crowdtree as ct
-from benchmarks.adaptation import points, policy, problems, times
+from benchmarks.adaptation import false_alarms, points, policy, problems, times
 from benchmarks.policy_docs import table, written
 from crowdtree.problem import DASH
 from crowdtree.stats import wilson_interval
@@ -222,19 +222,6 @@ def soon_table(rows: Rows) -> str:
     return table(head, cells)
 
 
-def false_table(rows: Rows) -> str:
-    runs, alarmed = sum(r["runs"] for r in rows), sum(r["alarmed"] for r in rows)
-    whole = {"problem": "**all**", "runs": runs, "items": rows[0]["items"], "alarmed": alarmed}
-    cells = []
-    for row in [*rows, whole]:
-        low, high = wilson_interval(row["alarmed"], row["runs"])
-        share = f"{row['alarmed'] / row['runs']:.1%} ({low:.1%} to {high:.1%})"
-        cells.append(
-            [row["problem"], str(row["runs"]), str(row["items"]), str(row["alarmed"]), share]
-        )
-    return table(["problem", "campaigns", "items each", "alarms", "share (95 %)"], cells)
-
-
 def interval(row: dict[str, Any]) -> str:
     """Interval of the share of wrong labels, of items as if independent."""
     labels = row["runs"] * row["items"]
@@ -288,7 +275,7 @@ def main() -> None:
         page = args.out.read_text()
         for name, content in {
             "live alarms": soon_table(found["soon"]),
-            "live false alarms": false_table(found["false"]),
+            "live false alarms": false_alarms(found["false"]),
             "live": mended_table(found["mended"]),
         }.items():
             page = written(page, name, content)
