@@ -288,7 +288,7 @@ def alarm_table(rows: Rows) -> str:
     )  # fmt: skip
 
 
-def false_alarms(rows: Rows) -> str:
+def false_text(rows: Rows) -> str:
     """One sentence about all campaigns."""
     runs, alarmed = sum(r["runs"] for r in rows), sum(r["alarmed"] for r in rows)
     low, high = wilson_interval(alarmed, runs)
@@ -343,7 +343,7 @@ def main() -> None:
             "twice": mended_table(found["mended"], MAIN),
             "others": other_settings(found["mended"]),
             "alarms": alarm_table(found["alarms"]),
-            "false alarms": false_alarms(found["false"]),
+            "false alarms": false_text(found["false"]),
             "right table": costs(found["right"]),
         }.items():
             page = written(page, name, content)

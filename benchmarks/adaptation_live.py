@@ -21,7 +21,7 @@ import numpy as np
 import sqlalchemy as sa
 
 import crowdtree as ct
-from benchmarks.adaptation import false_alarms, points, policy, problems, times
+from benchmarks.adaptation import false_text, points, policy, problems, times
 from benchmarks.policy_docs import table, written
 from crowdtree.problem import DASH
 from crowdtree.stats import wilson_interval
@@ -275,7 +275,7 @@ def main() -> None:
         page = args.out.read_text()
         for name, content in {
             "live alarms": soon_table(found["soon"]),
-            "live false alarms": false_alarms(found["false"]),
+            "live false alarms": false_text(found["false"]),
             "live": mended_table(found["mended"]),
         }.items():
             page = written(page, name, content)

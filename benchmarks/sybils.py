@@ -327,9 +327,9 @@ def summary(lines: list[dict[str, Any]]) -> str:
     for line in lines:
         rows.setdefault((line["policy"], line["gold"], line["attack"]), []).append(line)
     found = [
-        "| policy | gold | attack | wrong | ratio (95 %) | wrong, attackers excluded | "
-        "ratio (95 %) | answers per item | attackers paused | honest people paused |",
-        "|---|---|---|--:|--:|--:|--:|--:|--:|--:|",
+        "| policy | gold | attack | wrong | ratio (95 %) | ratio, attackers excluded | answers | "
+        "attackers paused |",
+        "|---|---|---|--:|--:|--:|--:|--:|",
     ]
     for (kind, gold, attack), some in rows.items():
         total = {
@@ -337,20 +337,19 @@ def summary(lines: list[dict[str, Any]]) -> str:
         }
         base = rows[kind, gold, "none"]
         alone = sum(line["wrong"] for line in base), sum(line["labelled"] for line in base)
-        cells = [kind, "yes" if gold else "no", attack]
+        cells = [kind, "yes" if gold else "no", attack, f"{total['wrong']} of {total['labelled']}"]
         for wrong, labelled in (("wrong", "labelled"), ("wrong without", "labelled without")):
-            if wrong not in total:
-                cells += ["–", "–"]
+            if attack == "none":
+                cells.append("–")
                 continue
-            cells.append(f"{total[wrong]} of {total[labelled]}")
             ratio = ratio_interval(total[wrong], total[labelled], *alone)
-            cells.append("–" if attack == "none" else "{:.2f} ({:.2f} to {:.2f})".format(*ratio))
+            cells.append("{:.2f} ({:.2f} to {:.2f})".format(*ratio))
         cells.append(f"{total['answers'] / ITEMS / len(some):.1f}")
         bad = ATTACKERS * len(some)
         cells.append("–" if attack == "none" else f"{total['attackers paused']} of {bad}")
-        cells.append(f"{total['honest paused']} of {HONEST * len(some)}")
         found.append(f"| {' | '.join(cells)} |")
-    return "\n".join(found)
+    honest = sum(line["honest paused"] for line in lines), HONEST * len(lines)
+    return "\n".join([*found, "", "Honest people paused: {} of {}.".format(*honest)])
 
 
 def main() -> None:
