@@ -65,19 +65,24 @@ def comparison(found: dict[str, Any]) -> str:
 
 
 def awa2(found: dict[str, Any]) -> str:
-    return table(
-        ["awa2: worker error, criterion", "answers", "floor at 1 %", "wrong", "times the floor"],
+    """The criterion of the policy by default, and how far the worst other one is from the floor."""
+    worst = max(found["awa2"], key=lambda row: row["ratio"])
+    text = f"Asked by {worst['criterion']} it is up to {worst['ratio']:.2f} times the floor."
+    rows = table(
+        ["awa2: worker error", "answers", "floor at 1 %", "wrong", "times the floor"],
         [
             [
-                f"{row['error']:g}, {row['criterion']}",
+                f"{row['error']:g}",
                 f"{row['answers']:.2f}",
                 f"{row['floor']:.2f}",
                 f"{row['wrong']:.4f}",
                 f"{row['ratio']:.3f} ({row['low']:.3f} to {row['high']:.3f})",
             ]
             for row in found["awa2"]
+            if row["criterion"] == "information"
         ],
     )
+    return f"{rows}\n\n{text}"
 
 
 def stopping(found: dict[str, Any]) -> str:
@@ -229,7 +234,6 @@ def speed(found: dict[str, Any]) -> str:
             "items per second",
             "loop by hand",
             "ratio",
-            "MB",
         ],
         [
             [
@@ -240,9 +244,9 @@ def speed(found: dict[str, Any]) -> str:
                 f"{row['items per second']:,.0f}",
                 f"{row['by hand']:,.0f}",
                 f"{row['ratio']:.2f}",
-                f"{row['megabytes']:.0f}",
             ]
             for row in found["rows"]
+            if row["items"] >= 100_000 or row["classes"] == 100 or row["questions"] == 300
         ],
     )
 
