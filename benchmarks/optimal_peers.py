@@ -296,7 +296,12 @@ def page(report: Report, limits: argparse.Namespace) -> str:
     )
     verdict = "\n".join(f"- {line}" for line in report.verdict())
     # the first table of each kind stands for the others, which the verdict counts
-    shown = [row for row in report.rows if row[0].endswith("seed 0") and "told" not in row[1]]
+    others = [peer.title for peer in OTHERS]
+    shown = [
+        row
+        for row in report.rows
+        if row[0].endswith("seed 0") and "told" not in row[1] and row[1] not in others
+    ]
     last = ""
     for row in shown:
         last, row[0] = row[0], "" if row[0] == last else row[0].removesuffix(", seed 0")

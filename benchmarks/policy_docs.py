@@ -151,7 +151,6 @@ def real_targets(found: dict[str, Any]) -> str:
     return table(
         [
             "set",
-            "answers per question",
             "target",
             "stop at it",
             "stated",
@@ -162,7 +161,6 @@ def real_targets(found: dict[str, Any]) -> str:
         [
             [
                 name,
-                str(row.get("repeats", 1)),
                 f"{row['target']:.0%}",
                 f"{row['stopped']:.1%}",
                 "" if row["stated"] is None else f"{row['stated']:.3f}",
@@ -172,6 +170,7 @@ def real_targets(found: dict[str, Any]) -> str:
             ]
             for name, part in found.items()
             for row in part["targets"]
+            if row.get("repeats", 1) == 1
         ],
     )
 
