@@ -33,7 +33,7 @@ from benchmarks.optimal_common import (
     warm_up,
 )
 
-SIZES = ((10, 20), (16, 24), (20, 30), (30, 30), (40, 60))
+SIZES = ((10, 20), (20, 30), (40, 60))
 GREEDY = ("fm", "fc", "gain")
 MOMENTS = (1, 10, 30, 60, 120, 300)
 MISSING_DATA_ERROR = 0.1

@@ -85,22 +85,6 @@ def awa2(found: dict[str, Any]) -> str:
     return f"{rows}\n\n{text}"
 
 
-def stopping(found: dict[str, Any]) -> str:
-    return table(
-        ["stopping", "answers, exact", "simulated (95 %)", "error, exact", "simulated (95 %)"],
-        [
-            [
-                str(row["stopping"]),
-                f"{row['exact']:.3f}",
-                f"{row['simulated']:.3f} ({row['low']:.3f} to {row['high']:.3f})",
-                f"{row['exact error']:.5f}",
-                f"{row['error']:.5f} ({row['error low']:.5f} to {row['error high']:.5f})",
-            ]
-            for row in found["stopping"]
-        ],
-    )
-
-
 def calibration(found: dict[str, Any]) -> str:
     return table(
         ["stated", "observed (95 %)", "items"],
@@ -280,7 +264,6 @@ def main() -> None:
     makers = {
         "policy_compare": {"comparison": comparison, "awa2": awa2},
         "policy_honesty": {
-            "stopping": stopping,
             "calibration": calibration,
             "people": people,
             "wrong errors": wrong_errors,
