@@ -331,7 +331,7 @@ def fixed_sizes(items: int, wrong: int, total: int) -> list[int]:
 
 
 def settings_table(made: dict[str, Setting], replays: int) -> str:
-    head = ["setting", "items", "wrong", "bound", "held, %", "checks", "10 to 90 %", "uniform",
+    head = ["setting", "items", "wrong", "bound", "held, %", "checks", "uniform",
             "ratio", "fixed, 50 %", "fixed, 90 %"]  # fmt: skip
     rows = []
     for name, setting in made.items():
@@ -339,7 +339,7 @@ def settings_table(made: dict[str, Setting], replays: int) -> str:
         plain, plain_held = play(setting, replays, True)
         wrong = setting.wrong(np.random.default_rng(0)).mean()
         share = [f"{100 * wrong:.1f} %", f"{100 * setting.bound:.1f} %"]
-        cells = [f"{ours.mean():.0f}", spread(ours), f"{plain.mean():.0f}"]
+        cells = [f"{ours.mean():.0f}", f"{plain.mean():.0f}"]
         ratio = f"{ours.mean() / plain.mean():.2f}"
         items = len(setting.errors)
         total = allowed_wrong(setting.bound, items) + 1
@@ -349,19 +349,14 @@ def settings_table(made: dict[str, Setting], replays: int) -> str:
     return table(head, rows)
 
 
-def spread(checks: Floats) -> str:
-    low, high = np.quantile(checks, [0.1, 0.9])
-    return f"{low:.0f} to {high:.0f}"
-
-
 def crowds_table() -> str:
     head = ["crowd", "items", "answers", "stated", "truth", *(f"bound after {n}" for n in SIZES),
-            "bound held", "interval held"]  # fmt: skip
+            "bound held"]  # fmt: skip
     rows = []
     for name, (items, labels, errors, truth, each) in crowd_labels().items():
         wrong = np.array([a != b for a, b in zip(labels, truth, strict=True)])
         share, n = float(wrong.mean()), len(items)
-        held, inside, tries = 0, 0, 0
+        held, tries = 0, 0
         shown: list[str] = []
         for size in (min(size, n) for size in SIZES):
             for seed in range(SEEDS):
@@ -372,14 +367,13 @@ def crowds_table() -> str:
                 found = audit.standing
                 tries += 1
                 held += int(found.upper >= share - 1e-12)
-                inside += int(found.low - 1e-12 <= share <= found.high + 1e-12)
                 if seed == 0:
                     done = "" if size < n else f" (all {size})"
                     shown.append(f"{100 * found.upper:.1f} %{done}")
         rows.append([
             name, f"{n:,}", f"{each:.1f}", f"{100 * errors.mean():.1f} %",
             f"{100 * share:.1f} %", *shown,
-            f"{held} of {tries}", f"{inside} of {tries}",
+            f"{held} of {tries}",
         ])  # fmt: skip
         print(" | ".join(rows[-1]), flush=True)
     return table(head, rows)
