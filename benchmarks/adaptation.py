@@ -271,8 +271,7 @@ def other_settings(rows: Rows) -> str:
 
 def alarm_table(rows: Rows) -> str:
     return table(
-        ["problem", "within 30 items", "told the truth", "best test", "median", "95 % of the runs",
-         "runs"],
+        ["problem", "within 30 items", "told the truth", "best test", "median", "95 % of the runs"],
         [
             [
                 row["problem"],
@@ -281,7 +280,6 @@ def alarm_table(rows: Rows) -> str:
                 f"{row['best']:.0%}",
                 f"{row['median']:.0f}",
                 f"{row['95 %']:.0f}" if row["95 %"] <= row["most"] else f"> {row['most']}",
-                str(row["runs"]),
             ]
             for row in rows
         ],

@@ -224,7 +224,7 @@ def main() -> None:
     if options.out:
         # what other benchmarks wrote below their own headings stays
         old = options.out.read_text() if options.out.exists() else ""
-        kept = re.search(r"^## (Installation|Small problems)\n.*", old, re.M | re.S)
+        kept = re.search(r"^## Installation\n.*", old, re.M | re.S)
         options.out.write_text(text + "\n" + (kept[0] if kept else ""))
     print(text)
 
