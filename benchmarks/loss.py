@@ -25,6 +25,7 @@ EDIBLE = ("champignon", "chanterelle", "porcini", "bay bolete", "parasol", "oyst
 DEADLY = ("death cap", "destroying angel", "deadly webcap")
 TARGETS = (0.1, 0.05, 0.02, 0.01)
 TUNED_ON, SEEDS = 20_000, range(100, 120)
+WEIGHTS = (0.1, 0.25, 0.5, 1.0)
 
 
 def places(names: tuple[str, ...]) -> list[int]:
@@ -146,12 +147,13 @@ def random_problem(seed: int) -> ct.Problem:
 
 def criterion_rows(items: int) -> Iterator[list[str]]:
     """Answers to an expected loss of 0.02, relative to asking by information."""
-    named = {
-        f"loss, weight {criteria.LOSS_WEIGHT:g}": "loss",
-        "accuracy (one step ahead)": "accuracy",
-        "ec2": "ec2",
-    }
-    ratios: dict[str, list[float]] = {name: [] for name in named}
+    named: list[tuple[str, Any, float]] = [
+        *((f"loss, weight {w:g}", "loss", w) for w in WEIGHTS),
+        ("accuracy (one step ahead)", "accuracy", 0.25),
+        ("ec2", "ec2", 0.25),
+    ]
+    ratios: dict[str, list[float]] = {name: [] for name, _, _ in named}
+    standard = criteria.LOSS_WEIGHT
     for seed in SEEDS:
         problem = random_problem(seed)
 
@@ -160,8 +162,10 @@ def criterion_rows(items: int) -> Iterator[list[str]]:
             return float(simulate(problem, policy, items, rng=4).answers_per_item)
 
         base = answers("information")
-        for name, criterion in named.items():
+        for name, criterion, weight in named:
+            criteria.LOSS_WEIGHT = weight
             ratios[name].append(answers(criterion) / base)
+    criteria.LOSS_WEIGHT = standard
     for name, values in ratios.items():
         low, middle, high = np.quantile(values, [0.0, 0.5, 1.0])
         yield [name, f"{np.mean(values):.3f}", f"{middle:.3f}", f"{low:.3f} to {high:.3f}"]
