@@ -52,7 +52,7 @@ lint: $(STAMP)   ## style, types and import direction
 
 bench: $(STAMP)  ## speed and memory, side by side with named peers
 	$(BIN)/pip install -q -c constraints.txt -e ".[bench]"
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.design_scale --out docs/measured/benchmarks.md
 
 bench-peers: $(STAMP)  ## side by side with other solvers and tools, each in its own environment
 	tools/bench_peers.sh $(BIN)/python
