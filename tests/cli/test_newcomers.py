@@ -28,6 +28,32 @@ def test_a_text_is_no_number(words, said, capsys: pytest.CaptureFixture[str]) ->
     assert said in complaint(capsys, "staff", "example:table1", *words)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("check", "null.json"), "null.json: expected fields (classes, questions), got nothing"),
+        (("check", "field.yaml"), "use one of crowdtree, kind, dash, dependence, loss, worker_err"),
+        (("check", "blank.yaml"), "add error: to it, or worker_error: for all questions"),
+        (("learn", "x.csv", "--format", "foo"), "json or wide, got 'foo' (see crowdtree learn"),
+        (("simulate", "tree.json", "--target-error", 0.1), "--target-error: is only for adaptive"),
+        (("simulate", "tree.json", "--workers", 4), "--workers: the plan has its votes already"),
+        (("simulate", "birds.csv", "--workers", 4), "--workers: is only for fixed trees; leave"),
+        (("campaign", "create", "birds.csv", "--target-error", 2), "it out, or add --adaptive"),
+    ],
+)
+def test_refusals_name_what_the_user_wrote(
+    words, said, tmp_path: Path, monkeypatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("birds.csv").write_text(TABLE)
+    Path("null.json").write_text("null")
+    entry = "classes: [a, b]\nquestions: [{name: q, outcome: [0, 1]}]\n"
+    Path("blank.yaml").write_text(entry)
+    Path("field.yaml").write_text(entry + "colour: red\n")
+    ct.save(ct.design(ct.example("table1")), "tree.json")
+    assert said in complaint(capsys, *words)
+
+
 def test_gold_may_have_the_columns_of_an_audit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -119,7 +119,7 @@ def test_an_odd_worker_is_left_out_and_that_is_said(birds, capsys):
         assert run(*words, "--json") == 0
         out, err = capsys.readouterr()
         assert err == (
-            "crowdtree: warning: workers: 'marginal' adds workers in pairs, so that votes stay "
+            "crowdtree: warning: --workers: 'marginal' adds workers in pairs, so that votes stay "
             "odd: uses 4 of 5\n"
         )
         if verb == "staff":
@@ -134,9 +134,8 @@ def test_an_error_of_0_is_reached_without_errors_only(birds, capsys):
         made = found["plan"] if verb == "frontier" else found
         assert made["misclassification"] == 0
         for bad in (-0.1, 1, "nan"):
-            assert "expected a probability from 0 to below 1" in complaint(
-                capsys, verb, birds, *words, bad
-            )
+            said = complaint(capsys, verb, birds, *words, bad)
+            assert "error: expected a number between 0 and 1, got" in said
     assert "0 is out of reach" in complaint(capsys, "explain", birds, "--target-error", 0)
 
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from crowdtree.audit.costs import Costs
 from crowdtree.audit.forecast import REPLAYS, forecast_rest
-from crowdtree.audit.inputs import checked_labels, checked_share
+from crowdtree.audit.inputs import checked_labels
 from crowdtree.audit.ledger import Ledger, allowed_wrong, shared_estimates
 from crowdtree.audit.records import Check, Draw, Forecast, MeanLoss, Standing
 from crowdtree.audit.runs import draw_weights
 from crowdtree.audit.strata import stratify
-from crowdtree.checking import check_call
+from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.rng import generator
@@ -131,8 +131,8 @@ class Audit(Framed, Saved, Plotted):
             raise CrowdtreeError("seed, rng: expected one of the two, got both")
         if rng is not None:
             seed = int(rng.integers(2**32)) if isinstance(rng, np.random.Generator) else rng
-        self.bound = None if bound is None else checked_share(bound, "bound")
-        self.confidence = checked_share(confidence, "confidence")
+        self.bound = None if bound is None else check_share("bound", bound)
+        self.confidence = check_share("confidence", confidence)
         self.seed = int(seed or 0)
         if self.seed < 0:
             raise CrowdtreeError(f"seed: expected a whole number of 0 or more, got {seed}")
@@ -509,7 +509,7 @@ class Audit(Framed, Saved, Plotted):
     def needed(self, bound: float, replays: int = REPLAYS) -> float:
         """Estimate how many more checks certify a bound: a median, infinite if out of reach."""
         check_call(Audit.needed, locals())
-        total = allowed_wrong(checked_share(bound, "bound"), len(self.items)) + 1
+        total = allowed_wrong(check_share("bound", bound), len(self.items)) + 1
         ledger = self._all
         state = "reached" if ledger.most_wrong() < total else "open"
         if ledger.wrong >= total:

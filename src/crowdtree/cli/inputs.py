@@ -34,6 +34,7 @@ __all__ = [
     "say",
     "show_notes",
     "source_of",
+    "written",
 ]
 
 EXAMPLE = "example:"
@@ -74,6 +75,13 @@ def read_problem(file: str, reading: Reading | None = None, *, quiet: bool = Fal
 
 ARGUMENTS: list[str] = []
 """The words of the running command."""
+
+
+def written() -> set[str]:
+    """The options that the user wrote."""
+    return {word.partition("=")[0] for word in ARGUMENTS if word.startswith("--")}
+
+
 NOTES: list[str] = []
 """How inputs of the running command were understood; shown before its result, unless it fails."""
 

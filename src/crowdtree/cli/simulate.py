@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from crowdtree.checking import check_share
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     AsJson,
@@ -155,6 +156,8 @@ def simulate_verb(
 
       crowdtree simulate example:mushrooms --compare --target-loss 0.05
     """
+    if certify is not None:
+        check_share("--certify", certify)
     if compare:
         if adapt or certify is not None or people != 1:
             beside = "--adapt" if adapt else "--people-per-item" if people != 1 else "--certify"
@@ -349,7 +352,7 @@ def _compare(
     held = inputs.read_choices(file, reading)
     problem = inputs.read_either(file, reading)[0] if held is None else held.problem
     error, loss = policy.target_error, policy.target_loss
-    written = {word.partition("=")[0] for word in inputs.ARGUMENTS}
+    written = inputs.written()
     if isinstance(held, PlanChoices) and written.isdisjoint(("--target-error", "--target-loss")):
         error, loss = _targets(held)
     with progress(policy_words) as watch:

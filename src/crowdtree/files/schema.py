@@ -164,8 +164,10 @@ def check(model: type[Model], data: Any, source: str) -> Model:
     prior, description, notes
     """
     if not isinstance(data, dict):
+        needed = [name for name, field in model.model_fields.items() if field.is_required()]
         raise CrowdtreeError(
-            f"{source}: expected fields ({', '.join(model.model_fields)}), got {one_line(data)}"
+            f"{source}: expected fields ({', '.join(needed)}), "
+            f"got {'nothing' if data is None else one_line(data)}"
         )
     _refuse_newer(data.get("crowdtree"), source)
     try:
