@@ -116,7 +116,7 @@ def check_share(name: str, value: Any, *, zero: bool = False) -> float:
         ...
     crowdtree.errors.CrowdtreeError: error: expected a number between 0 and 1, got 2; 2 % is 0.02
     """
-    if is_number(value) and (0 < value < 1 or zero and value == 0):
+    if is_number(value) and (0 < value < 1 or (zero and value == 0)):
         return float(value)
     number = is_number(value)
     percent = f"; {value:g} % is {value / 100:g}" if number and 1 <= value < 100 else ""

@@ -120,6 +120,15 @@ class LossEntry(_Entry):
     matrix: list[list[Number]]
 
 
+class ReplacedEntry(_Entry):
+    """A result that was replaced after so many draws."""
+
+    draws: Count
+    right: Annotated[bool, Field(strict=True)]
+    truth: Text | None
+    by: list[Text]
+
+
 class DrawEntry(_Entry):
     """An item that was drawn after so many results, and what was found."""
 
@@ -128,6 +137,7 @@ class DrawEntry(_Entry):
     right: Annotated[bool, Field(strict=True)] | None
     truth: Text | None
     by: list[Text]
+    replaced: list[ReplacedEntry] = []
 
 
 class AuditFile(_Entry):
