@@ -109,7 +109,10 @@ def test_the_price_of_a_plan(birds, capsys):
     assert found["expected_cost"] == pytest.approx(0.05 * found["expected_answers"])
     assert run("design", birds, "--price", 0.05) == 0
     assert "0.1 per item at 0.05 per answer." in capsys.readouterr().out
-    for bad in ("-1", "nan", "inf", "cheap"):
+    words = ("design", birds, "--price", 0.02)
+    extra = result(capsys, *words, "--price", "hunts=0.12")["expected_cost"]
+    assert extra > result(capsys, *words)["expected_cost"]
+    for bad in ("-1", "nan", "inf", "cheap", "hunts=1"):
         assert "--price" in complaint(capsys, "design", birds, "--price", bad)
 
 

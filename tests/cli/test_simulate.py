@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cli.helpers import run
+from cli.helpers import result, run
 
 
 @pytest.mark.filterwarnings("default::crowdtree.CrowdtreeWarning")
@@ -37,6 +37,21 @@ def test_adapt_says_what_was_wrong_and_what_it_would_have_been(
     assert "leave out engine, jobs and checkpoint" in capsys.readouterr().err
     assert run(*words, "--compare") == 2
     assert "--compare: simulates without --adapt" in capsys.readouterr().err
+
+
+def test_prices_give_the_cost_of_a_run_and_of_a_comparison(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("simulate", "example:table1", "--items", 200, "--price", 0.5, "--target-error", 0.1)
+    found = result(capsys, *words)
+    assert found["cost_per_item"] == pytest.approx(0.5 * found["answers_per_item"])
+    for row in result(capsys, *words, "--compare")["policies"]:
+        asked = sum(row["answers_per_question"].values())
+        assert row["cost_per_item"] == pytest.approx(0.5 * asked)
+    assert run(*words, "--compare") == 0
+    out = capsys.readouterr().out
+    assert " price " in out
+    assert "--price 0.5 --target-error 0.1 --compare --draw policies.svg" in " ".join(out.split())
 
 
 def test_certify_says_how_many_checks_a_certificate_takes(
