@@ -57,7 +57,7 @@ Key = Annotated[
         help=f"Sign, or check the signature, with this secret (or {KEY_VARIABLE}).",
     ),
 ]
-Confidence = Annotated[float, typer.Option("--confidence", help="Of the bound.")]
+Confidence = Annotated[float, typer.Option("--confidence", help="Confidence of the bound.")]
 LossTable = Annotated[
     str | None,
     typer.Option(

@@ -48,7 +48,7 @@ def start_verb(
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Of the draws; random where not given.")
+        int | None, typer.Option("--seed", min=0, help="Seed of the draws; random by default.")
     ] = None,
     known: Annotated[
         str | None,

@@ -36,7 +36,7 @@ class PolicyOptions:
         typer.Option("--target-loss", help="Adaptive: stop at this expected loss instead."),
     ] = None
     max_answers: Annotated[
-        int, typer.Option("--max-answers", help="Adaptive: most answers per item.")
+        int, typer.Option("--max-answers", help="Adaptive: maximum answers per item.")
     ] = 50
     workers: ExtraWorkers = None
     answers: Annotated[
@@ -81,7 +81,7 @@ def create_verb(
 ) -> None:
     """Create a campaign from a problem or a plan.
 
-    FILE is best the plan.json of crowdtree plan, which holds the policy.
+    FILE is ideally what crowdtree plan -o writes, which holds the policy.
 
     Examples:
 
