@@ -106,7 +106,7 @@ class TestPlan:
         [
             ({}, "exactly one of error, answers, cost and max_loss, got 0"),
             ({"error": 0.1, "answers": 3}, "got 2"),
-            ({"error": 1.5}, "from 0 to below 1"),
+            ({"error": 1.5}, "expected a number between 0 and 1, got 1.5; 1.5 % is 0.015"),
             ({"error": 0}, "out of reach"),
             ({"answers": 0}, "above 0"),
             ({"answers": 0.5}, "too low"),

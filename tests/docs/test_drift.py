@@ -125,14 +125,20 @@ def columns() -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "Items of a campaign", items.COLUMNS
     yield PROBLEM, (*layouts.QUESTION, *layouts.CLASS, *layouts.COMMENTS, "error", "text")
     yield PROBLEM, table_reader.SPECIAL
-    yield LABELS, (*audits.ITEM, *audits.ERROR, *audits.TRUTH, "probability")
+    yield LABELS, (*audits.ITEM, *audits.ERROR, *audits.KNOWN, "truth", "probability")
     yield AUDITS, audits.CHECK
     yield "Losses", (*loss.FIELDS, "truth")
     yield "Backups", tuple(Manifest.__annotations__)
     for section, models in {
         PROBLEM: (schema.ProblemFile, schema.ClassEntry, schema.QuestionEntry),
         "Plans": (schema.PlanFile,),
-        AUDITS: (schema.AuditFile, schema.LabelEntry, schema.KnownEntry, schema.DrawEntry),
+        AUDITS: (
+            schema.AuditFile,
+            schema.LabelEntry,
+            schema.KnownEntry,
+            schema.DrawEntry,
+            schema.ReplacedEntry,
+        ),
     }.items():
         for model in models:
             yield section, tuple(model.model_fields)

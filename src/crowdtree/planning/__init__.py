@@ -161,7 +161,8 @@ def _choices(
     given = None if prices is None else tuple(prices.tolist())
     only = first or second
     if only is None:
-        raise CrowdtreeError(tree[1] or adaptive[1])
+        fix = "" if goal.error is None and goal.loss is None else "; allow more, or add questions"
+        raise CrowdtreeError((tree[1] or adaptive[1]) + fix)
     if first is None or second is None:
         reason = f"The {'adaptive policy' if first is None else 'fixed tree'} is out: {missing}."
         return PlanChoices(problem, goal, given, (only,), reason, missing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from crowdtree.fixed_plan import Plan
@@ -94,25 +94,29 @@ def _votes(plan: Plan) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def show_policies(console: Any, rows: Any) -> None:
+def show_policies(console: Any, rows: Any, costs: Sequence[float] | None = None) -> None:
     """Print a comparison of policies: answers and error with intervals, multiples of the floor.
 
-    Where mistakes have different costs, the expected loss comes before the error.
+    Where mistakes have different costs, the expected loss comes before the error. `costs` are the
+    prices per item, one per row.
     """
     from rich.table import Table
 
     costly = rows[0].problem.loss is not None
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("policy", no_wrap=True)
-    for name in ("answers", "95 %", *(["loss"] if costly else []), "wrong", "95 %", "x floor"):
+    paid = [] if costs is None else ["price"]
+    loss = ["loss"] if costly else []
+    for name in ("answers", "95 %", *paid, *loss, "wrong", "95 %", "x floor"):
         table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
+    for index, row in enumerate(rows):
         wrong = row.misclassification
         times = "" if row.times_the_floor != row.times_the_floor else number(row.times_the_floor)
         table.add_row(
             row.policy,
             number(row.answers),
             f"[dim]{_between(row.answers)}[/]",
+            *([] if costs is None else [number(costs[index])]),
             *([number(row.risk)] if costly else []),
             percent(wrong),
             "[dim]exact[/]" if row.exact else f"[dim]{_between(wrong, 100)} %[/]",
