@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from crowdtree.fixed_plan import Plan
-from crowdtree.text import amount, number, percent, plural
+from crowdtree.text import amount, number, percent, percent_range, plural
 
 __all__ = ["show_choices", "show_frontier", "show_policies"]
 
@@ -37,14 +37,12 @@ def show_choices(console: Any, choices: Any) -> None:
     table.add_column("wrong, 95 %", justify="right", no_wrap=True)
     for choice in choices.choices:
         row = choice.performance
-        sure = "exact" if row.exact else f"{_between(row.error, 100)} %"
+        sure = "exact" if row.exact else percent_range(*row.error.interval)
         cells = [form(getattr(row, part)) for _, part, form in columns]
         table.add_row(choice.name, *cells, f"[dim]{sure}[/]")
     console.print(table)
-    if choices.tree is not None:
-        console.print(f"[dim]Fixed tree: {choices.tree.proof}[/]")
-    if choices.missing:
-        console.print(f"[dim]{choices.missing}[/]")
+    for note in choices.notes:
+        console.print(f"[dim]{note}[/]")
     console.print()
 
 
@@ -115,7 +113,7 @@ def show_policies(console: Any, rows: Any) -> None:
             f"[dim]{_between(row.answers)}[/]",
             *([number(row.risk)] if costly else []),
             percent(wrong),
-            "[dim]exact[/]" if row.exact else f"[dim]{_between(wrong, 100)} %[/]",
+            "[dim]exact[/]" if row.exact else f"[dim]{percent_range(*wrong.interval)}[/]",
             times,
         )
     console.print(table)
