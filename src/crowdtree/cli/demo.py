@@ -31,7 +31,7 @@ __all__ = ["demo_verb"]
 
 EXAMPLE = "animals"
 ERROR, PRICE = 0.01, 0.02
-ITEMS, KNOWN = 150, 20
+ITEMS, KNOWN = 120, 20
 PEOPLE, SPAMMERS = 25, 2
 SIMULATED = 10_000
 CHECKS = 50
