@@ -176,6 +176,12 @@ class PlanChoices(Framed, Saved, HtmlShown):
         return policy.plan if isinstance(policy, PlanPolicy) else None
 
     @property
+    def headline(self) -> str:
+        """The recommended choice in one sentence."""
+        words = self.recommended.summary
+        return f"{words[:1].upper()}{words[1:]}."
+
+    @property
     def notes(self) -> list[str]:
         """What is proven about the fixed tree, and why a choice is missing."""
         found = [] if self.tree is None else [f"Fixed tree: {self.tree.proof}"]
