@@ -112,6 +112,8 @@ def test_the_recommended_policy_comes_first_and_the_fixed_tree_second(choices: c
     whole = number(float(f"{1000 * best.cost:.3g}"))
     assert f"At a price of 0.02 to 0.05 per answer that is {whole}." in words
     assert "For example" not in words
+    assert choices.headline in choices._repr_html_()
+    assert choices.tree.proof in choices._repr_html_()
     with pytest.raises(ct.CrowdtreeError, match="its own prices"):
         report_html(choices, price=1.0)
 

@@ -85,12 +85,11 @@ class Demo:
         with progress(job_words) as watch:
             choices = plan(self.problem, error=ERROR, price=PRICE, progress=watch)
         choices.save(self.out / "plan.json")
-        best = choices.recommended.summary
         self.results["plan"] = choices.to_dict()
         self.say(
             f"{self.problem.n_classes} classes, {self.problem.n_questions} yes/no questions, at "
             f"most {percent(ERROR)} wrong labels, {PRICE} per answer.",
-            f"[bold]{best[:1].upper()}{best[1:]}.[/]",
+            f"[bold]{choices.headline}[/]",
             choices.reason,
         )
         return choices

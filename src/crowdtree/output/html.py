@@ -142,10 +142,7 @@ def _frontier(front: Frontier) -> str:
 
 @to_html.register
 def _plan_choices(choices: PlanChoices) -> str:
-    best = choices.recommended.summary
-    head = (
-        f"<p><strong>{escape(best[:1].upper() + best[1:])}.</strong> {escape(choices.reason)}</p>"
-    )
+    head = f"<p><strong>{escape(choices.headline)}</strong> {escape(choices.reason)}</p>"
     shown = way_table([choice_way(choice) for choice in choices.choices])
     rows = [
         [cell if isinstance(cell, str) else f"{cell[0]} ({cell[1]})" for cell in row]

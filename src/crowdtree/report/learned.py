@@ -351,6 +351,6 @@ def _style() -> str:
         "table{border-collapse:collapse}tr+tr{border-top:1px solid var(--ct-line)}"
         "th[scope=row]{position:sticky;left:0;background:var(--ct-background);max-width:28ch}"
         ".muted{color:var(--ct-muted)}.heat td{min-width:64px}.heat td small{color:inherit}"
-        "@media (max-width:600px){th[scope=row]{min-width:9ch;max-width:16ch}.extra{display:none}}"
-        "</style>"
+        "@media (max-width:600px){th[scope=row]{min-width:9ch;max-width:16ch}"
+        ".extra{display:none}td,th{padding:4px}}</style>"
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from crowdtree.fixed_plan import Plan
-from crowdtree.text import amount, number, percent, percent_range, plural
+from crowdtree.text import number, percent, percent_range, plural
 
 __all__ = ["show_choices", "show_frontier", "show_policies"]
 
@@ -17,14 +17,7 @@ def show_choices(console: Any, choices: Any) -> None:
     """Print the choices for a goal, the recommended one first, and what is proven about them."""
     from rich.table import Table
 
-    best = choices.recommended
-    found = best.performance
-    risk = "" if choices.problem.loss is None else f"expected loss {number(found.risk)}, "
-    paid = "" if choices.price is None else f" for {number(found.cost)}"
-    console.print(
-        f"[bold]{best.name.capitalize()}: {risk}{percent(found.error)} wrong[/] with [bold]"
-        f"{amount(found.answers, 'answer')}[/] per item{paid}."
-    )
+    console.print(f"[bold]{choices.headline}[/]")
     console.print(f"{choices.reason}\n")
     columns: list[tuple[str, str, Callable[[float], str]]]
     columns = [("answers", "answers", number), ("wrong", "error", percent)]
