@@ -28,7 +28,7 @@ dist:            ## build the wheel and the sdist in dist/
 	@PYTHON="$(PYTHON)" tools/setup.sh $(RUN) --build
 	$(RUN)/bin/python -m build
 
-demo: $(RUNS)    ## run everything on two examples, with a live campaign: out/demo/report.html
+demo: $(RUNS)    ## plan, simulate, a live campaign, learn, audit: out/demo/report.html
 	@$(RUN)/bin/crowdtree demo --out $(OUT)/demo
 
 serve: $(RUNS)   ## serve the app on this machine with an example campaign

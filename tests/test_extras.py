@@ -63,8 +63,8 @@ def test_the_core_works_without_any_extra(folder, line):
             assert (folder / name).stat().st_size > 500
     if "report" in line:
         page = (folder / "report.html").read_text(encoding="utf-8")
-        assert "<svg" in page
-        assert "charts: not installed; run: pip install &quot;crowdtree[figures]&quot;" in page
+        assert "The best fixed tree" in page
+        assert "not installed" not in page  # its trees need no charts
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.helpers import TABLE, complaint, result, run
+from crowdtree.text import number
 
 LOSS = "truth,robin,trout\nshark,500,500\nrefer,0.4\n"
 
@@ -39,7 +40,8 @@ def test_verbs_show_the_expected_loss(birds: Path, capsys: pytest.CaptureFixture
     assert "expected loss" in capsys.readouterr().out
     assert run("report", plan, "--out", birds / "report.html") == 0
     page = (birds / "report.html").read_text()
-    assert "expected loss per item (exact)" in page
+    assert f"expected loss {number(found['plan']['risk'])}" in page  # in the heading
+    assert '<th class="n">expected loss</th>' in page
 
 
 def test_a_loss_beside_the_table_is_found(birds: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.frontiers import Goal
 from crowdtree.frontiers.vote_options import question_prices
 from crowdtree.planning.adaptive_curve import (
+    ITEMS,
     MAX_ANSWERS,
     MENU_ITEMS,
     AdaptiveCurve,
@@ -34,6 +35,7 @@ from crowdtree.planning.trees import best_tree, value_of
 from crowdtree.problem import Problem
 
 __all__ = [
+    "ITEMS",
     "MAX_ANSWERS",
     "MENU_ITEMS",
     "TIME_LIMIT",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from crowdtree.fixed_plan import Plan
-from crowdtree.text import amount, number, percent, plural
+from crowdtree.text import number, percent, percent_range, plural
 
 __all__ = ["show_choices", "show_frontier", "show_policies"]
 
@@ -17,14 +17,7 @@ def show_choices(console: Any, choices: Any) -> None:
     """Print the choices for a goal, the recommended one first, and what is proven about them."""
     from rich.table import Table
 
-    best = choices.recommended
-    found = best.performance
-    risk = "" if choices.problem.loss is None else f"expected loss {number(found.risk)}, "
-    paid = "" if choices.price is None else f" for {number(found.cost)}"
-    console.print(
-        f"[bold]{best.name.capitalize()}: {risk}{percent(found.error)} wrong[/] with [bold]"
-        f"{amount(found.answers, 'answer')}[/] per item{paid}."
-    )
+    console.print(f"[bold]{choices.headline}[/]")
     console.print(f"{choices.reason}\n")
     columns: list[tuple[str, str, Callable[[float], str]]]
     columns = [("answers", "answers", number), ("wrong", "error", percent)]
@@ -37,14 +30,12 @@ def show_choices(console: Any, choices: Any) -> None:
     table.add_column("wrong, 95 %", justify="right", no_wrap=True)
     for choice in choices.choices:
         row = choice.performance
-        sure = "exact" if row.exact else f"{_between(row.error, 100)} %"
+        sure = "exact" if row.exact else percent_range(*row.error.interval)
         cells = [form(getattr(row, part)) for _, part, form in columns]
         table.add_row(choice.name, *cells, f"[dim]{sure}[/]")
     console.print(table)
-    if choices.tree is not None:
-        console.print(f"[dim]Fixed tree: {choices.tree.proof}[/]")
-    if choices.missing:
-        console.print(f"[dim]{choices.missing}[/]")
+    for note in choices.notes:
+        console.print(f"[dim]{note}[/]")
     console.print()
 
 
@@ -119,7 +110,7 @@ def show_policies(console: Any, rows: Any, costs: Sequence[float] | None = None)
             *([] if costs is None else [number(costs[index])]),
             *([number(row.risk)] if costly else []),
             percent(wrong),
-            "[dim]exact[/]" if row.exact else f"[dim]{_between(wrong, 100)} %[/]",
+            "[dim]exact[/]" if row.exact else f"[dim]{percent_range(*wrong.interval)}[/]",
             times,
         )
     console.print(table)
