@@ -37,9 +37,10 @@ from scipy.stats import hypergeom
 
 from benchmarks.crowds import files, real_names
 from benchmarks.learn_docs import put, table
-from crowdtree.audit import Audit, kernels
+from crowdtree.audit import Audit
 from crowdtree.audit.exact import max_found, max_wrong
 from crowdtree.audit.forecast import ledger_of
+from crowdtree.audit.kernels_numpy import replay
 from crowdtree.audit.ledger import allowed_wrong
 from crowdtree.learning import learn
 from crowdtree.learning.answers import read_gold
@@ -189,18 +190,15 @@ def play(setting: Setting, replays: int, uniform: bool) -> tuple[Floats, float]:
     ledger, codes = ledger_of(used, setting.bound, 1 - ALPHA)
     total = allowed_wrong(setting.bound, len(errors)) + 1
     rng = np.random.default_rng(0)
-    checks, held = np.empty(replays), 0
-    for number in range(replays):
-        wrong = setting.wrong(rng)
-        bad = np.bincount(codes, wrong, minlength=len(ledger.left)).astype(float)
-        totals = np.array([float(total), float(wrong.sum())])
-        crossed = kernels.replay(
-            ledger.counts, bad[None], ledger.model, totals, np.zeros(2), ledger.need, BATCH,
-            uniform, rng, ledger.size,
-        )[0]  # fmt: skip
-        checks[number] = crossed[0]
-        held += int(crossed[1] < 0)
-    return checks, held / replays
+    wrong = np.array([setting.wrong(rng) for _ in range(replays)])
+    strata = len(ledger.left)
+    bad = np.array([np.bincount(codes, row, minlength=strata) for row in wrong], dtype=float)
+    totals = np.column_stack([np.full(replays, float(total)), wrong.sum(axis=1)])
+    crossed = replay(
+        ledger.counts, bad, ledger.model, totals, np.zeros(2), ledger.need, BATCH, uniform, rng,
+        ledger.size, resolution=None,
+    )  # fmt: skip
+    return crossed[:, 0].astype(float), float((crossed[:, 1] < 0).mean())
 
 
 @cache

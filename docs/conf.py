@@ -58,8 +58,7 @@ html_show_sourcelink = False
 html_show_copyright = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": False}
-for name in ("alembic", "traitlets"):
-    logging.getLogger(name).setLevel(logging.WARNING)
+logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 # kernels of the pages: no word about local sockets, and nothing of the user's own configuration
 profile = tempfile.TemporaryDirectory(prefix="crowdtree-docs-")

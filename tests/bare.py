@@ -7,7 +7,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 
 EXTRAS = (
-    "alembic", "altair", "boto3", "distributed", "fastapi", "llvmlite", "numba", "openpyxl",
+    "altair", "boto3", "distributed", "fastapi", "llvmlite", "numba", "openpyxl",
     "pandas", "polars", "psycopg", "pyarrow", "sklearn", "sqlalchemy", "uvicorn", "vl_convert",
 )  # fmt: skip
 

@@ -83,10 +83,6 @@ def test_fit_recovers_the_power():
     assert abs(stated - posterior).mean() < 0.02
 
 
-def test_files_of_earlier_versions_are_read():
-    assert Calibration.from_dict({**DISCOUNT.to_dict(), "draws": [[0.8, 0.1, 0.0]]}) == DISCOUNT
-
-
 def test_fit_separates_scale_from_dependence():
     rng = np.random.default_rng(1)
     log_prior = np.log(np.full(3, 1 / 3))
@@ -613,6 +609,7 @@ def test_another_person_keeps_the_target_and_the_interval():
 
 @pytest.mark.slow
 def test_a_plan_that_was_made_from_the_table_is_as_bad_as_left_out_items_show():
+    from crowdtree.fixed_plan import as_plan
     from crowdtree.learning.optimism import optimism
 
     problem = make_problem(8, 40, seed=3)
@@ -625,16 +622,16 @@ def test_a_plan_that_was_made_from_the_table_is_as_bad_as_left_out_items_show():
     crowd = Recorded(fresh[:, order], np.array(codes)[known])
     tree = ct.design(learned.problem, allow_groups=True)
     front = ct.frontier(learned.problem, method="greedy", max_votes=1, allow_groups=True)
-    for plan in (ct.plan.as_plan(tree), front.points[-1].plan):
+    for plan in (as_plan(tree), front.points[-1].plan):
         run = simulate(learned.problem, PlanPolicy(plan), 3000, crowd=crowd)
         told = ct.evaluate(plan, learned).credible
         assert told.low < float(run.misclassification) < told.high
         assert optimism(learned, plan).between is None
     given = ct.Tree(learned.problem, tree.question, tree.children)
-    assert optimism(learned, ct.plan.as_plan(given)) is None
+    assert optimism(learned, as_plan(given)) is None
     sparse, gold = long_answers(problem, with_gaps(values, 0.5), truth, np.full(60, "crowd"))
     few = ct.learn(sparse, gold)
-    assert optimism(few, ct.plan.as_plan(ct.design(few.problem, allow_groups=True))) is None
+    assert optimism(few, as_plan(ct.design(few.problem, allow_groups=True))) is None
 
 
 # ---------------------------------------------------------------- dependence of votes

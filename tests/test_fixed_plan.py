@@ -92,13 +92,3 @@ def test_repr_of_a_plan() -> None:
     plan = ct.staff(tree(), workers=4, pool="question")
     assert (plan.method, plan.pool, plan.vote) == ("marginal", "question", "majority")
     assert plan.votes[1] == plan.votes[2]
-
-
-def test_plans_of_campaigns_that_keep_the_votes_beside_the_tree_are_read() -> None:
-    plan = ct.staff(ct.design(ct.example("table1")), workers=8)
-    old = {"tree": plan.tree.to_dict(), "votes": plan.votes.tolist(), "vote": "majority",
-           "method": "marginal", "pool": "node"}  # fmt: skip
-    found = ct.Plan.from_dict(ct.example("table1"), old)
-    assert found.votes.tolist() == plan.votes.tolist()
-    assert found.to_dict()["tree"] == plan.to_dict()["tree"]
-    assert found.to_dict() == ct.Plan.from_dict(ct.example("table1"), found.to_dict()).to_dict()

@@ -76,7 +76,7 @@ def test_the_installed_command(installed, tmp_path):
     command = installed / "crowdtree"
     ran(command, "new", "birds.csv", cwd=tmp_path)
     ran(command, "report", "birds.csv", "-o", "birds.html", cwd=tmp_path)  # has templates
-    ran(command, "campaign", "create", "birds.csv", cwd=tmp_path)  # has migrations
+    ran(command, "campaign", "create", "birds.csv", cwd=tmp_path)
     assert {path.name for path in tmp_path.iterdir()} >= {"birds.html", "crowdtree.db"}
 
 

@@ -270,7 +270,7 @@ class Calibration(HtmlShown):
         check_call(Calibration.from_dict, {"data": data})
         if not data:
             return cls()
-        values = {name: value for name, value in data.items() if name != "draws"}  # of old files
+        values = dict(data)
         reached = values.get("reached")
         values["reached"] = None if reached is None else (float(reached[0]), float(reached[1]))
         values["tail"] = tuple((float(x), float(y)) for x, y in values.get("tail", ()))

@@ -241,8 +241,7 @@ class Plan(Framed, Saved, Drawn):
         if proven is not None:
             numbers = {key: float(proven[key]) for key in ("value", "lower_bound", "gap")}
             tree = replace(tree, certificate=Certificate(**{**proven, **numbers}))
-        # Campaigns that were made before plans had one form keep the votes beside the tree.
-        votes = data.get("votes") or [_votes_of(node) for node in _inner(nested)]
+        votes = [_votes_of(node) for node in _inner(nested)]
         undecided = [place for place, leaf in enumerate(_leaves(nested)) if leaf.get("undecided")]
         named = {name: data[name] for name in ("vote", "method", "pool") if name in data}
         return cls(tree, np.array(votes), **named, undecided=tuple(undecided))

@@ -21,8 +21,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 SECONDS = {
     "crowdtree.designers.exact": 20,
     "crowdtree.designers": 10,
-    "crowdtree.learning": 4,
-    "crowdtree.simulation": 5,
     "crowdtree.audit": 4,
 }
 """About how long the kernels of a package take to compile; the first that fits is shown."""

@@ -21,7 +21,6 @@ from crowdtree.fixed_plan import Plan
 from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, expected_answers
 from crowdtree.problem import Problem
 from crowdtree.simulation import Crowd, Recorded, execution, simulate, sweep, tune_target
-from crowdtree.simulation import engine as engine_module
 from crowdtree.simulation.run import Estimate, mean_estimate, share_estimate
 from crowdtree.staffing import staff
 
@@ -103,35 +102,18 @@ def test_vectorised_gives_the_labels_of_the_steps(policy, crowd):
     assert fast.asked.sum() == fast.answers.sum()
 
 
-@pytest.mark.parametrize("crowd", ["plain", "leaning", "other"])
-@pytest.mark.parametrize("policy", ["plan", "curtailed", "margin", "even"])
-def test_compiled_walk_gives_the_labels_of_the_plain_one(policy, crowd, monkeypatch):
-    monkeypatch.setattr(engine_module, "COMPILE_FROM", 1)
-    fast = simulate(PROBLEM, POLICIES[policy], 3000, rng=3, crowd=CROWDS[crowd])
-    monkeypatch.setattr(engine_module, "COMPILE_FROM", 10**9)
-    plain = simulate(PROBLEM, POLICIES[policy], 3000, rng=3, crowd=CROWDS[crowd])
-    alike(fast, plain)
-    np.testing.assert_allclose(fast.posterior_error, plain.posterior_error, rtol=1e-9, atol=1e-14)
-
-
 @pytest.mark.parametrize("stopping", ["none", "curtailed"])
-@pytest.mark.parametrize("cells", [0, 4_000_000])
-def test_compiled_errors_survive_products_that_underflow(stopping, cells, monkeypatch):
+def test_errors_survive_products_that_underflow(stopping):
     """Cells without error and a crowd that errs: every class becomes nearly impossible."""
-    from crowdtree.simulation import kernels
-
-    monkeypatch.setattr(engine_module, "COMPILE_FROM", 1)
-    monkeypatch.setattr(kernels, "MOST_CELLS", cells)
     rng = np.random.default_rng(0)
     sure = PROBLEM.replace(worker_error=rng.choice([1e-9, 0.4], PROBLEM.outcome.shape))
     tree = design(sure)
     policy = PlanPolicy(Plan(tree, np.full(tree.n_nodes, 51)), stopping)
     crowd = Crowd(problem=PROBLEM.replace(worker_error=0.4))
-    fast = simulate(sure, policy, 300, rng=3, crowd=crowd)
-    monkeypatch.setattr(engine_module, "COMPILE_FROM", 10**9)
-    plain = simulate(sure, policy, 300, rng=3, crowd=crowd)
-    alike(fast, plain)
-    np.testing.assert_allclose(fast.posterior_error, plain.posterior_error, rtol=1e-7, atol=1e-14)
+    fast = simulate(sure, policy, 100, rng=3, crowd=crowd)
+    steps = simulate(sure, policy, 100, rng=3, crowd=crowd, stepwise=True)
+    alike(fast, steps)
+    np.testing.assert_allclose(fast.posterior_error, steps.posterior_error, rtol=1e-6, atol=1e-12)
     assert fast.posterior_error.max() > 0.5  # the label of the tree is not the likeliest class
 
 
@@ -420,6 +402,68 @@ def _wait_for_workers(told, count):
     with Client(f"tcp://{address}", set_as_default=False) as client:
         client.wait_for_workers(count, timeout=60)
     return address
+
+
+POLICIES_FILE = """
+import os
+from crowdtree.errors import MissingExtra
+from crowdtree.policy import AdaptivePolicy
+
+class Printing(AdaptivePolicy):
+    def start(self):
+        print("working")
+        return super().start()
+
+class Failing(AdaptivePolicy):
+    def start(self):
+        raise MissingExtra("policy", "mine")
+
+class Dying(AdaptivePolicy):
+    def start(self):
+        os._exit(1)
+"""
+SCRIPT = """
+import sys
+sys.path.insert(0, "lib")
+import policies
+import crowdtree as ct
+from crowdtree import simulation
+
+class Local(policies.AdaptivePolicy):
+    pass
+
+simulation.BLOCK = 20
+problem = ct.example("animals")
+kind = getattr(policies, sys.argv[1], Local)
+policy = kind(problem, 0.1, strict=False)
+try:
+    one, other = (ct.simulate(problem, policy, 60, jobs=n, stepwise=True) for n in (2, 1))
+    print((one.label == other.label).all())
+except ct.CrowdtreeError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("Local", "True"),
+        ("Printing", "True"),
+        ("Failing", 'policy: not installed; run: pip install "crowdtree[mine]"'),
+        ("Dying", "jobs: a process ended before its result was complete"),
+    ],
+)
+def test_a_script_without_a_guard_uses_processes(policy, expected, tmp_path):
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "policies.py").write_text(POLICIES_FILE, encoding="utf-8")
+    (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
+    env = {**os.environ, "PYTHONPATH": str(Path(simulation.__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "script.py", policy],
+        cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1].startswith(expected)
+    assert "Traceback" not in done.stderr
 
 
 def test_dask_gives_identical_results(cluster, monkeypatch):

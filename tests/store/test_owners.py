@@ -9,14 +9,11 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-import sqlalchemy as sa
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store import NotFound, Store
 from crowdtree.store.db.activity import ORIGIN, Origin, list_activity, list_people
-from crowdtree.store.db.engine import make_engine, migrate
 from crowdtree.store.owner import owners, tokens
-from store.test_engine import downgrade
 from weblab import Clock
 
 
@@ -106,27 +103,3 @@ def test_the_log_says_who_and_from_where(store: Store) -> None:
     ] == ["Ben"]
     older = store.read(lambda c: list_activity(c, before=entries[0]["id"], most=5))
     assert older == entries[1:]
-
-
-def test_credentials_of_older_databases_are_those_of_an_admin(url: str) -> None:
-    """Revision 0013 names owners; going back deletes what would gain rights by it."""
-    with Store(url).opened() as store:
-        old = store.write(lambda c: tokens.issue(c, "owner", 0.0, name="old"))
-        ann = add(store, "Ann", "viewer")
-        hers = store.write(lambda c: owners.make_token(c, ann, "x", 0.0))
-        read = store.write(lambda c: owners.make_token(c, None, "x", 0.0, read_only=True))
-    engine = make_engine(url)
-    downgrade(engine, "0012")
-    assert "owners" not in sa.inspect(engine).get_table_names()
-    migrate(engine)
-    engine.dispose()
-    with Store(url).opened() as store:
-        credential = found(store, old)
-        assert credential is not None
-        assert (credential.owner, credential.owner_role, credential.read_only) == (
-            "owner",
-            "admin",
-            0,
-        )
-        assert found(store, hers) is None
-        assert found(store, read) is None

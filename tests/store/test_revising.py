@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +18,6 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.policy.spec import revised_policy
 from crowdtree.store import ExpireLeases, Next, Refused, Settings, Store, Submit, Undo
 from crowdtree.store.background import outbox, revising
 from crowdtree.store.background.maintenance import Maintenance
@@ -28,7 +25,6 @@ from crowdtree.store.background.stalled import StalledItems
 from crowdtree.store.background.watching import Watching
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.activity import list_activity
-from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.sql import fetch
 from crowdtree.store.db.states import LeaseState
 from crowdtree.store.db.tables import (
@@ -500,21 +496,6 @@ def test_dedicated_workers_keep_their_questions(tmp_path: Any) -> None:
             if new:
                 with pytest.raises(CrowdtreeError, match="each worker answers one question"):
                     game.revise(PlanPolicy(tree, "none"))
-
-
-def test_campaigns_of_version_0_1_are_revised(tmp_path: Any) -> None:
-    old = Path(__file__).parent.parent / "data" / "campaign-0.1.db"
-    clock = Clock()
-    with Store(str(shutil.copy(old, tmp_path / "old.db")), clock=clock).opened() as store:
-        for number in (1, 2):
-            present = store.read(lambda c, n=number: get_campaign(c, n)).make_policy()
-            policy = revised_policy(present, WORSE)
-            store.write(lambda c, n=number, p=policy: revise(c, n, p, REASON, clock()))
-        keeper = Maintenance(clock)
-        while store.write(keeper.round):
-            assert store.read(lambda c: verify(c, 1))["differences"] == []
-        for number in (1, 2):
-            assert store.read(lambda c, n=number: verify(c, n))["differences"] == []
 
 
 # ------------------------------------------------------------------------------ several processes

@@ -20,7 +20,7 @@ from crowdtree.store.background import stalled, trusting, watching
 from crowdtree.store.db import assignment
 from crowdtree.store.db import sql as sql_text
 from crowdtree.store.db import statements as sql
-from crowdtree.store.db.engine import is_sqlite, make_engine, migrate
+from crowdtree.store.db.engine import ensure_tables, is_sqlite, make_engine
 from crowdtree.store.db.sql import Query, fetch_sorted
 from crowdtree.store.db.tables import leases
 from crowdtree.store.queries import monitor_log
@@ -109,7 +109,7 @@ def engine(
     else:
         url = request.getfixturevalue("postgres").database()
     made = make_engine(url)
-    migrate(made)
+    ensure_tables(made)
     yield made
     made.dispose()
 

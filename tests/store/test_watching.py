@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -436,13 +434,6 @@ def test_a_table_chosen_after_the_last_answer_lets_the_campaign_finish(url: str)
         game.watching = Watching(game.clock)
         game.watch()
         assert game.stored() == before
-
-
-def test_campaigns_that_ran_before_the_upgrade_keep_their_table(tmp_path: Any) -> None:
-    old = Path(__file__).parent.parent / "data" / "campaign-0.1.db"
-    with Store(str(shutil.copy(old, tmp_path / "old.db"))).opened() as store:
-        found = store.read(lambda c: [get_campaign(c, number) for number in (1, 2)])
-        assert {row.settings.adapt for row in found if row.status != "draft"} == {False}
 
 
 def test_a_claim_from_a_clock_that_was_ahead_is_taken_over(postgres: Any) -> None:

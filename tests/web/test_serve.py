@@ -121,16 +121,19 @@ def test_errors_take_one_line(refused, options, words: str) -> None:
     assert words in refused(*options)
 
 
-def test_an_invalid_or_newer_database_is_refused(refused, tmp_path: Path) -> None:
+def test_an_invalid_or_different_database_is_refused(refused, tmp_path: Path) -> None:
     (tmp_path / "junk.db").write_text("not a database\n" * 100)
     assert "file is not a database" in refused("--database", "junk.db")
     with Store(str(tmp_path / "newer.db")).opened():
         pass
     with sqlite3.connect(tmp_path / "newer.db") as database:
-        database.execute("UPDATE alembic_version SET version_num = '9999'")
-    assert "made by a newer crowdtree" in refused("--database", "newer.db")
+        database.execute("UPDATE schema_version SET version = '9999'")
+    assert "expected tables of version 1, got 9999" in refused("--database", "newer.db")
+    with sqlite3.connect(tmp_path / "other.db") as database:
+        database.execute("CREATE TABLE items (id INTEGER)")
+    assert "got tables without a version" in refused("--database", "other.db")
     with Store(str(tmp_path / "half.db")).opened():
         pass
     with sqlite3.connect(tmp_path / "half.db") as database:
         database.execute("DROP TABLE deliveries")
-    assert "(no table deliveries)" in refused("--database", "half.db")
+    assert "table deliveries is missing" in refused("--database", "half.db")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.audit.inputs import checked_errors
+from crowdtree.audit.kernels_numpy import replay
 from crowdtree.audit.ledger import Ledger, allowed_wrong
 from crowdtree.audit.records import Forecast
 from crowdtree.audit.strata import STRENGTH, stratify
@@ -140,7 +141,7 @@ def _replays(
     batch = max(BATCH, ledger.remaining // 100)
     ahead = planned - ledger.checks
     plan = (ahead, ledger.rejecting(total, planned)) if ahead > 0 else (0, -1)
-    crossed = ledger.kernels.replay(
+    crossed = replay(
         ledger.counts, np.array(cases), ledger.model, totals, logs, ledger.need, batch, uniform,
         rng, ledger.size, plan,
     )  # fmt: skip

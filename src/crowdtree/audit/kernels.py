@@ -1,4 +1,4 @@
-"""Compiled arithmetic of audits: bets, the working model, chances of strata, whole replays.
+"""Compiled arithmetic of audits: bets, the working model, chances of strata.
 
 Items are handled by strata of similar stated error. A state is ``left`` (items of each stratum not
 drawn yet); ``weights`` are the chances of the strata, within which every item left is equally
@@ -16,7 +16,7 @@ import numpy as np
 from crowdtree.audit.strata import LARGEST, LEANINGS, PRECISION, STEPS, STRENGTH
 from crowdtree.jit import compiled
 
-__all__ = ["bet", "draw", "lean", "pick_lean", "posterior", "replay", "update", "wealth"]
+__all__ = ["bet", "lean", "pick_lean", "posterior", "update", "wealth"]
 
 
 @compiled()
@@ -220,104 +220,3 @@ def wealth(
         if t + 1 >= start and (log >= need or total > mass.sum() + 1e-9):
             return log, t + 1, True
     return log, stop, False
-
-
-@compiled()
-def draw(left: Any, weights: Any, u: float) -> tuple[int, int]:
-    """Stratum and place among its items left that a uniform number points at."""
-    at = u * weights.sum()
-    last = 0
-    for g in range(len(left)):
-        if left[g] > 0.5 and weights[g] > 0.0:
-            last = g
-            if at < weights[g]:
-                return g, min(int(at / weights[g] * left[g]), int(left[g] + 0.5) - 1)
-            at -= weights[g]
-    return last, int(left[last] + 0.5) - 1
-
-
-def replay(
-    left: Any,
-    bad: Any,
-    model: tuple[Any, Any, Any, Any],
-    totals: Any,
-    logs: Any,
-    need: float,
-    batch: int,
-    uniform: bool,
-    rng: np.random.Generator,
-    size: Any,
-    planned: tuple[int, int] = (0, -1),
-) -> Any:
-    """Play the rest of audits check by check, with the arguments of `kernels_numpy`."""
-    n = round(float(left.sum()))
-    crossed = np.full((len(bad), np.shape(totals)[-1]), -1, dtype=np.int64)
-    totals, logs = (np.array(np.broadcast_to(part, crossed.shape)) for part in (totals, logs))
-    for row in range(len(bad)):
-        _replay(
-            left, bad[row], *model, totals[row], logs[row], need, batch, uniform,
-            rng.random((n, 2)), crossed[row], size, *planned,
-        )  # fmt: skip
-    return crossed
-
-
-@compiled()
-def _replay(
-    left: Any,
-    bad: Any,
-    beliefs: Any,
-    rates: Any,
-    checked: Any,
-    found: Any,
-    totals: Any,
-    logs: Any,
-    need: float,
-    batch: int,
-    uniform: bool,
-    chances: Any,
-    crossed: Any,
-    size: Any,
-    planned: int,
-    most: int,
-) -> None:
-    """Play one audit with two uniform `chances` per check.
-
-    `crossed`, which is -1 at first, gets the check that rejects each total.
-    """
-    mass = left * size
-    left, bad, totals, logs = left.copy(), bad.copy(), totals.copy(), logs.copy()
-    beliefs, checked, found = beliefs.copy(), checked.copy(), found.copy()
-    strata = len(left)
-    before = np.empty(strata)  # expected errors when the batch was drawn
-    n = int(left.sum() + 0.5)
-    share, power, wrongs = 1.0, 1.0, 0.0
-    for t in range(n):
-        wrong = posterior(beliefs, rates, checked, found)
-        if t % batch == 0:
-            for k in range(strata):  # assigning a slice takes a second to compile
-                before[k] = wrong[k]
-            if not uniform and t >= planned and crossed[0] < 0:
-                rest = max(need - logs[0], 0.1)
-                share, power, _ = pick_lean(mass, wrong, max(totals[0], 0.0), rest)
-        weights = lean(mass, before, share, power)
-        g = draw(left, weights, chances[t, 0])[0]
-        error = 1.0 if chances[t, 1] * left[g] < bad[g] else 0.0
-        for k in range(len(totals)):
-            if crossed[k] < 0:
-                logs[k] += bet(mass, weights, wrong, totals[k], g, error)
-        left[g] -= 1.0
-        mass[g] = left[g] * size[g]
-        bad[g] -= error
-        for k in range(len(totals)):
-            totals[k] -= error * size[g]
-        update(beliefs, rates, checked, found, g, error)
-        wrongs += error
-        if t + 1 == planned and wrongs <= most and crossed[0] < 0:
-            crossed[0] = t + 1
-        done = 0
-        for k in range(len(totals)):
-            if crossed[k] < 0 and (logs[k] >= need or totals[k] > mass.sum() + 1e-9):
-                crossed[k] = t + 1
-            done += crossed[k] >= 0
-        if done == len(totals):
-            return

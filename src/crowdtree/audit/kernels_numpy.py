@@ -23,8 +23,6 @@ CHUNK = 128
 """Checks that are played together; a total is often rejected by the first ones."""
 RESOLUTION = 50
 """Checks before, for each of which replays take one more in a step: they end 2 % late at most."""
-MAX_NUMBERS = 4_000_000
-"""Random numbers that replays hold at once."""
 
 
 def _share(part: Any, whole: Any) -> FloatArray:
@@ -380,39 +378,9 @@ def replay(
     array of int64, shape (audits, totals)
         The check that rejects each total, or -1.
     """
-    n = round(float(left.sum()))
     crossed = np.full((len(bad), np.shape(totals)[-1]), -1, dtype=np.int64)
     totals, logs = (np.array(np.broadcast_to(part, crossed.shape)) for part in (totals, logs))
-    together = max(1, MAX_NUMBERS // max(2 * n, 1))
-    for first in range(0, len(bad), together):
-        rows = slice(first, first + together)
-        _replay(
-            left, bad[rows], model, totals[rows], logs[rows], need, batch, uniform,
-            rng.random((len(bad[rows]), n, 2)), crossed[rows], size, *planned, resolution,
-        )  # fmt: skip
-    return crossed
-
-
-def _replay(
-    left: FloatArray,
-    bad: FloatArray,
-    model: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
-    totals: FloatArray,
-    logs: FloatArray,
-    need: float,
-    batch: int,
-    uniform: bool,
-    chances: FloatArray,
-    crossed: NDArray[np.int64],
-    size: FloatArray,
-    planned: int,
-    most: int,
-    resolution: int | None,
-) -> None:
-    """Play audits together, with two uniform `chances` per check.
-
-    `crossed`, which is -1 at first, gets the check that rejects each total.
-    """
+    plan, most = planned
     audits = np.arange(len(bad))
     rates = model[1]
     left, beliefs, checked, found = (
@@ -421,8 +389,8 @@ def _replay(
     bad = bad.copy()
     before = left
     share, power, wrongs = np.ones(len(bad)), np.ones(len(bad)), np.zeros(len(bad))
-    t, n, done = 0, chances.shape[1], int(model[2].sum())
-    fresh, again = 0, planned  # checks at which expected errors and chances are computed anew
+    t, n, done = 0, round(float(left[0].sum())) if len(left) else 0, int(model[2].sum())
+    fresh, again = 0, plan  # checks at which expected errors and chances are computed anew
     while t < n and len(audits):
         mass = left * size
         wrong = posterior(beliefs, rates, checked, found)
@@ -437,8 +405,8 @@ def _replay(
                 )
         weights = lean(mass, before, share, power)
         end = t + 1 if resolution is None else t + max(1, (done + t) // resolution)
-        end = min(end, planned) if t < planned else end
-        chance, t = chances[audits, t:end], end
+        end = min(end, plan if t < plan else n)
+        chance, t = rng.random((len(audits), end - t, 2)), end
         g = _draw_strata(left, weights, chance[:, :, 0])
         drawn = (np.arange(len(audits))[:, None], g)
         error = (chance[:, :, 1] * left[drawn] < bad[drawn]).astype(np.float64)
@@ -453,7 +421,7 @@ def _replay(
         totals[audits] -= (error * size[g]).sum(axis=1)[:, None]
         update(beliefs, rates, checked, found, g, error)
         wrongs += error.sum(axis=1)
-        if t == planned:
+        if t == plan:
             rejecting = audits[(wrongs <= most) & (crossed[audits, 0] < 0)]
             crossed[rejecting, 0] = t
         rest = (left * size).sum(axis=1)[:, None] + 1e-9
@@ -464,3 +432,4 @@ def _replay(
             audits, left, bad, before = audits[open_], left[open_], bad[open_], before[open_]
             beliefs, checked, found = beliefs[open_], checked[open_], found[open_]
             share, power, wrongs = share[open_], power[open_], wrongs[open_]
+    return crossed

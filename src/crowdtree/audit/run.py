@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from crowdtree.audit.costs import Costs
 from crowdtree.audit.forecast import REPLAYS, forecast_rest
 from crowdtree.audit.inputs import checked_labels
+from crowdtree.audit.kernels_numpy import draw
 from crowdtree.audit.ledger import Ledger, allowed_wrong, shared_estimates
 from crowdtree.audit.records import Check, Draw, Forecast, MeanLoss, Replaced, Standing
 from crowdtree.audit.runs import draw_weights
@@ -317,9 +318,7 @@ class Audit(Framed, Saved, Plotted):
                 self._lean_until = self._done + max(1, self._done // 10)
             ledger = self._guide
             weights = ledger.kernels.lean(self._left * ledger.size, ledger.expected, *self._lean)
-        stratum, index = self._all.kernels.draw(
-            self._left, weights, self._uniform(len(self.checks))
-        )
+        stratum, index = draw(self._left, weights, self._uniform(len(self.checks)))
         place: int = self._pool[stratum].pop(index)
         self._left[stratum] -= 1
         self.checks.append(Check(place, self._done))

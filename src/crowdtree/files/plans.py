@@ -30,9 +30,6 @@ __all__ = [
     "save_plan",
 ]
 
-MOST_NESTED = 100
-"""Levels up to which a tree is written nested; many JSON parsers fail on deep nesting."""
-
 
 def plan_to_dict(plan: Plan | Tree) -> dict[str, Any]:
     """Data of a plan as its file holds it."""

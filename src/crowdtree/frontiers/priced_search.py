@@ -18,8 +18,6 @@ from crowdtree.tree import Tree
 
 __all__ = ["Priced", "Solver", "Staffed", "exact_solver", "greedy_tree", "more_votes"]
 
-FloatArray = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Priced:

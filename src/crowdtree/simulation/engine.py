@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.jit import can_compile
 from crowdtree.policy import AdaptivePolicy, Answer, BatchPolicy, Label, PlanPolicy, Policy
 from crowdtree.policy.base import decide, label_errors, normalised, product
 from crowdtree.policy.batch import nearest_codeword
 from crowdtree.policy.replay import MISSING
-from crowdtree.simulation.crowd import Answers, Block, CrowdBlock
+from crowdtree.simulation.crowd import Answers, Block
 
 __all__ = ["REASONS", "BlockRun", "Walk", "blank", "run_block", "run_steps"]
 
@@ -24,8 +23,6 @@ IntArray = NDArray[np.int64]
 REASONS = ("target", "budget", "questions", "leaf", "skipped", "undecided", "referred")
 CHUNK = 2048
 """Rows of posteriors scored at once: the scores of a chunk stay in the processor's cache."""
-COMPILE_FROM = 30_000
-"""Items above which loading (or first compiling) the kernel of a plan saves time."""
 
 
 class BlockRun(NamedTuple):
@@ -47,13 +44,6 @@ def run_block(policy: Policy[Any], block: Block) -> BlockRun:
     if isinstance(policy, AdaptivePolicy) and policy.width == 1:
         return _Adaptive(policy, block).run()
     if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
-        fast = isinstance(block, CrowdBlock) and block.plain and len(block.truth) >= COMPILE_FROM
-        fast = fast and not policy.least_answers and can_compile()
-        special = policy.calibration or policy.model.shared_difficulty or policy.problem.loss
-        plain = not special
-        if fast and plain and not policy.voted.handed_over:
-            assert isinstance(block, CrowdBlock)
-            return _run_plan_compiled(policy, block)
         return _run_plan(policy, block)
     if type(policy) is BatchPolicy:
         return _run_batch(policy, block)
@@ -344,31 +334,6 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
             item, node, yes, no, first = item[stay], node[stay], yes[stay], no[stay], first[stay]
     _state(policy, log_posterior, found)
     return found
-
-
-def _run_plan_compiled(policy: PlanPolicy, block: CrowdBlock) -> BlockRun:
-    """Walk item by item in compiled code, for crowds whose people are all alike."""
-    from crowdtree.simulation import kernels
-
-    tree = policy.plan.tree
-    how = kernels.MARGIN if policy.voted.vote == "margin" else kernels.FULL
-    if policy.stopping == "curtailed":
-        how = kernels.CURTAILED
-    walked = kernels.walk_plan(
-        block.stream,
-        block.truth,
-        block.model.yes,
-        block.shared_difficulty,
-        (tree.question.astype(np.int64), tree.children.astype(np.int64), policy.voted.votes),
-        how,
-        policy.model.logs,
-        np.log(policy.problem.prior),
-        policy.voted.leaf_label.astype(np.int64),
-    )
-    reason = np.full(len(block.truth), REASONS.index("leaf"), dtype=np.int8)
-    return BlockRun(
-        block.truth, walked.label, walked.answers, walked.error, reason, walked.asked, walked.error
-    )
 
 
 def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:

@@ -6,11 +6,17 @@ import contextlib
 import hashlib
 import json
 import os
+import pickle
+import signal
+import subprocess
+import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -21,12 +27,13 @@ from crowdtree.problem import Problem
 from crowdtree.simulation.crowd import Source, describe_problem
 from crowdtree.simulation.engine import BlockRun, run_block, run_steps
 
-__all__ = ["BLOCK", "Checkpoint", "Task", "perform"]
+__all__ = ["BLOCK", "Checkpoint", "Task", "perform", "serve_tasks"]
 
 BLOCK = 20_000
 """Items of a task. Fixed, so that the result does not depend on the number of processes."""
 CONNECT_SECONDS = 10.0
 Progress = Callable[[int, int], None]
+Worker = subprocess.Popen[bytes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,16 +156,112 @@ def _results(tasks: Sequence[Task], engine: str, jobs: int) -> Iterator[BlockRun
     elif jobs == 1 or len(tasks) <= 1:
         yield from (task.run() for task in tasks)
     else:
-        from joblib import Parallel, delayed
+        yield from _in_processes(tasks, jobs)
 
-        yield from Parallel(n_jobs=jobs, return_as="generator")(delayed(_run)(t) for t in tasks)
+
+def _in_processes(tasks: Sequence[Task], jobs: int) -> Iterator[BlockRun]:
+    """Run tasks in processes that do not import the program that calls.
+
+    A script therefore needs no ``if __name__ == "__main__"``, whatever the system.
+    """
+    number = min(_cores() if jobs == -1 else jobs, len(tasks))
+    workers: list[Worker] = []
+    idle: SimpleQueue[Worker] = SimpleQueue()
+
+    def run(task: Task) -> BlockRun:
+        worker = idle.get()
+        try:
+            return _run_in(worker, task)
+        finally:
+            idle.put(worker)
+
+    with ThreadPoolExecutor(number) as threads:
+        try:
+            for _ in range(number):
+                workers.append(_start_worker(max(_cores() // number, 1)))
+                idle.put(workers[-1])
+            yield from threads.map(run, tasks)
+        finally:  # also after Ctrl-C, or when the caller wants no more results
+            threads.shutdown(wait=False, cancel_futures=True)
+            for worker in workers:
+                worker.kill()
+                worker.communicate()
+
+
+def _cores() -> int:
+    """Count the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _start_worker(threads: int) -> Worker:
+    """Start a process for tasks, whose libraries compute in so many threads."""
+    path = os.pathsep.join(place or os.getcwd() for place in sys.path)
+    limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads)
+    return subprocess.Popen(
+        [sys.executable, "-c", f"from {__name__} import serve_tasks; serve_tasks()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path, **{name: str(n) for name, n in limits.items()}},
+    )
+
+
+def _run_in(worker: Worker, task: Task) -> BlockRun:
+    """Run a task in a worker; here if it has parts that cannot be sent, as of a notebook."""
+    try:
+        message = pickle.dumps(task)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return task.run()
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    try:
+        pickle.dump(message, worker.stdin)
+        worker.stdin.flush()
+        result, error = pickle.load(worker.stdout)
+    except (OSError, EOFError):
+        raise CrowdtreeError(
+            "jobs: a process ended before its result was complete; "
+            "if the memory is full, use fewer jobs"
+        ) from None
+    if error is not None:
+        raise error
+    return task.run() if result is None else result
+
+
+def serve_tasks() -> None:
+    """Run the tasks that come on standard input until it ends, and write their results."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this process ends it
+    results = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a policy prints is no result
+    while True:
+        try:
+            message = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        pickle.dump(_answer(message), results)
+        results.flush()
+
+
+def _answer(message: bytes) -> tuple[BlockRun | None, Exception | None]:
+    """Result of a task, or its error; neither if the task cannot be read here."""
+    try:
+        task = pickle.loads(message)
+    except (pickle.UnpicklingError, AttributeError, ImportError):
+        return None, None
+    try:
+        return task.run(), None
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # such as an error whose arguments are not those of its class
+            return None, CrowdtreeError(str(error))
+        return None, error
 
 
 def _on_dask(tasks: Sequence[Task], address: str) -> Iterator[BlockRun]:
     with needing("engine dask", "dask"):
         from distributed import Client
-    from joblib import Parallel, delayed, parallel_config
-
     try:
         client = Client(f"tcp://{address}", timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
@@ -172,9 +275,6 @@ def _on_dask(tasks: Sequence[Task], address: str) -> Iterator[BlockRun]:
                 f"engine: the Dask scheduler at {address} has no workers; "
                 f"start some with 'dask worker {address}'"
             )
-        with parallel_config(backend="dask", client=client):
-            yield from Parallel()(delayed(_run)(task) for task in tasks)
-
-
-def _run(task: Task) -> BlockRun:
-    return task.run()
+        running = [client.submit(Task.run, task, pure=False) for task in tasks]
+        while running:
+            yield running.pop(0).result()

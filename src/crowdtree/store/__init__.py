@@ -1,7 +1,7 @@
 """The campaign database: SQLite in a file by default, PostgreSQL for several processes.
 
 ========================= =====================================================================
-``store.db``              engine, tables, statements with their row types, migrations
+``store.db``              engine, tables, statements with their row types
 ``store.serving``         workers: questions out, answers in, in batches of one transaction
 ``store.owner``           owners: campaigns, drafts, workers, tokens, webhooks
 ``store.queries``         read-only queries for pages, downloads and the API
@@ -30,7 +30,7 @@ import numpy as np
 from sqlalchemy.engine import Connection
 
 from crowdtree.store.audits.stored import AuditCache
-from crowdtree.store.db.engine import is_sqlite, make_engine, migrate, snapshot
+from crowdtree.store.db.engine import ensure_tables, is_sqlite, make_engine, snapshot
 from crowdtree.store.errors import (
     NotFound,
     Refused,
@@ -98,7 +98,7 @@ class Store:
             url = f"sqlite:///{Path(self._folder.name) / 'crowdtree.db'}"
         self.clock = clock
         self.engine = make_engine(url)
-        migrate(self.engine)
+        ensure_tables(self.engine)
         self.listeners: list[Callable[[dict[int, int]], None]] = []
         """Called after a commit with the campaigns that changed and how many questions opened."""
         generators = np.random.default_rng(rng).spawn(2)
@@ -226,7 +226,7 @@ class _Results:
 
 
 def _rewrite(connection: Connection) -> None:
-    connection.exec_driver_sql("UPDATE alembic_version SET version_num = version_num")
+    connection.exec_driver_sql("UPDATE schema_version SET version = version")
 
 
 def _result(command: Command[T]) -> T:

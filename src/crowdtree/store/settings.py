@@ -25,13 +25,6 @@ MOST = 1_000_000_000
 """Largest count; databases hold no more than 64 bits."""
 ADAPTIVE = ("adaptive", "subtypes")
 """Policies that choose questions and stop by the table, as their documents name them."""
-BEFORE: dict[str, object] = {
-    "people_per_item": 1,
-    "person_dependence": 0.0,
-    "provisional": False,
-    "pause_suspects": False,
-}
-"""Rules of campaigns that were created before there were settings for them."""
 NEVER = 2**31 - 1
 """More workers than there can be."""
 Rate = Annotated[float, Field(ge=0, le=1)]
@@ -254,15 +247,14 @@ def checked_settings(values: Mapping[str, object]) -> Settings:
 def stored_settings(text: str) -> Settings:
     """Read the settings of a stored campaign, which another version may have written.
 
-    Settings that are no longer known are ignored; new ones, and those that another version allowed
-    and this one does not, get their default, or what was the rule before there was the setting.
+    Settings that this version does not know are ignored; new ones, and those that another version
+    allowed and this one does not, get their default.
 
     >>> found = stored_settings('{"price": 0.05, "retired": 1, "most_checks": 99999999999999999}')
-    >>> found.price, found.people_per_item
-    (0.05, 1)
+    >>> found.price, found.most_checks == Settings().most_checks
+    (0.05, True)
     """
-    values: dict[str, object] = BEFORE | json.loads(text)
-    known = {k: v for k, v in values.items() if k in Settings.model_fields}
+    known = {k: v for k, v in json.loads(text).items() if k in Settings.model_fields}
     try:
         return Settings.model_validate(known)
     except ValidationError as error:

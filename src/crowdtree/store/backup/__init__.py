@@ -3,7 +3,7 @@
 The file is a ZIP archive. Every table is a member ``tables/NAME.jsonl``, every uploaded file a
 member ``media/CAMPAIGN/NAME`` (see ``media``), and ``backup.json`` has the version of the tables
 and the SHA-256 of every member. Rows are written as JSON, so that a backup of SQLite restores
-into PostgreSQL and the other way round; tables of an older version are migrated after loading.
+into PostgreSQL and the other way round.
 """
 
 from __future__ import annotations

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import IO, cast
 
 import sqlalchemy as sa
-from alembic.util import CommandError
 from sqlalchemy.engine import Connection, Engine
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.store.backup.media import Media, MediaMember, is_media, secrets_of, target_of
-from crowdtree.store.backup.tables import drop_tables, load, set_last_ids, table_names
+from crowdtree.store.backup.tables import load, set_last_ids, table_names
 from crowdtree.store.backup.writing import CHUNK, FORMAT, MANIFEST, Manifest, member_of
-from crowdtree.store.db.engine import is_sqlite, make_engine, migrate_within
+from crowdtree.store.db.engine import is_sqlite, make_engine, make_tables
+from crowdtree.store.db.tables import SCHEMA_VERSION, metadata
 
 __all__ = ["restore"]
 
@@ -37,7 +37,7 @@ def restore(path: Path, database: str, media: Media, replace: bool = False) -> M
     """Load a backup into an empty database and folder or bucket, or with `replace` into any.
 
     Every checksum is compared before anything is replaced: if something is wrong, the database and
-    the media stay as they were. Tables of an older version are migrated.
+    the media stay as they were.
     """
     with _opened(path) as archive:
         manifest = _manifest(path, archive)
@@ -97,7 +97,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile) -> Manifest:
 
 def _is_complete(found: Manifest) -> bool:
     """Whether a manifest has all that is read of it; somebody may have written it by hand."""
-    words = (found["crowdtree"], found["revision"], found["created_at"], *found["sha256"].values())
+    words = (found["crowdtree"], found["tables"], found["created_at"], *found["sha256"].values())
     numbers = (*found["rows"].values(), *found["last_ids"].values())
     return (
         all(isinstance(value, str) for value in words)
@@ -129,13 +129,13 @@ def _parts(
 def _tables(
     path: Path, archive: zipfile.ZipFile, manifest: Manifest, connection: Connection
 ) -> None:
-    drop_tables(connection)
-    try:
-        migrate_within(connection, manifest["revision"])
-    except CommandError:
+    if manifest["tables"] != SCHEMA_VERSION:
         raise CrowdtreeError(
-            f"{path}: it was made by a newer crowdtree ({manifest['crowdtree']}); update crowdtree"
-        ) from None
+            f"{path}: expected tables of version {SCHEMA_VERSION}, got "
+            f"{manifest['tables'][:40]!r}; restore it with crowdtree {manifest['crowdtree'][:40]}"
+        )
+    metadata.drop_all(connection)
+    make_tables(connection)
     for table in table_names(connection):
         if table in manifest["rows"]:
             lines = _parts(path, archive, manifest, member_of(table), lines=True)
@@ -148,7 +148,6 @@ def _tables(
                     f"{path}: {member_of(table)} cannot be read; use another backup"
                 ) from None
     set_last_ids(connection, manifest["last_ids"])
-    migrate_within(connection)
 
 
 def _check_empty(connection: Connection, replace: bool) -> None:

@@ -11,18 +11,17 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.store.db.engine import is_sqlite
-from crowdtree.store.db.tables import metadata
+from crowdtree.store.db.tables import schema_version
 
-__all__ = ["drop_tables", "dump", "last_ids", "load", "set_last_ids", "table_names"]
+__all__ = ["dump", "last_ids", "load", "set_last_ids", "table_names"]
 
-VERSION_TABLE = "alembic_version"
 AT_ONCE = 1000
 
 
 def table_names(connection: Connection) -> list[str]:
     """Names of the tables, every one after those that it refers to."""
     found = sa.inspect(connection).get_sorted_table_and_fkc_names()
-    return [name for name, _ in found if name and name != VERSION_TABLE]
+    return [name for name, _ in found if name and name != schema_version.name]
 
 
 def dump(connection: Connection, table: str) -> Iterator[bytes]:
@@ -95,11 +94,3 @@ def _sequences(connection: Connection) -> dict[str, str]:
             if sequence is not None:
                 found[table] = str(sequence)
     return found
-
-
-def drop_tables(connection: Connection) -> None:
-    """Drop the tables of campaigns, in the transaction of the caller."""
-    there = sa.inspect(connection).get_table_names()
-    ours = [name for name in reversed(table_names(connection)) if name in metadata.tables]
-    for name in [*ours, *(name for name in there if name == VERSION_TABLE)]:
-        connection.exec_driver_sql(f"DROP TABLE {name}")

@@ -17,8 +17,9 @@ from sqlalchemy.engine import Connection
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.atomic import write_atomically
 from crowdtree.store.backup.media import Media, media_files, own_names
-from crowdtree.store.backup.tables import VERSION_TABLE, dump, last_ids, table_names
+from crowdtree.store.backup.tables import dump, last_ids, table_names
 from crowdtree.store.db.engine import make_engine, snapshot
+from crowdtree.store.db.tables import schema_version
 
 __all__ = ["FORMAT", "MANIFEST", "Manifest", "back_up", "member_of"]
 
@@ -33,8 +34,8 @@ class Manifest(TypedDict):
     format: str
     crowdtree: str
     """Version of the program that wrote it."""
-    revision: str
-    """Revision of the tables."""
+    tables: str
+    """Version of the tables."""
     created_at: str
     rows: dict[str, int]
     """Number of rows, by table."""
@@ -61,7 +62,7 @@ def back_up(database: str, media: Media, path: Path, left_out: str = "") -> Mani
     Media are in a folder or a bucket. The file says where those are that are `left_out`.
 
     The tables are one consistent state; a server may be writing at the same time. The database is
-    not changed, also if it was written by an older version.
+    not changed.
     """
     engine = make_engine(database)
     found: list[Manifest] = []
@@ -87,13 +88,13 @@ def back_up(database: str, media: Media, path: Path, left_out: str = "") -> Mani
 
 
 def _tables(connection: Connection, archive: zipfile.ZipFile) -> Manifest:
-    if not sa.inspect(connection).has_table(VERSION_TABLE):
+    if not sa.inspect(connection).has_table(schema_version.name):
         raise CrowdtreeError("database: it has no tables of crowdtree; check --database")
-    revision = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}")
+    tables = connection.execute(sa.select(schema_version.c.version)).scalar_one()
     made = Manifest(
         format=FORMAT,
         crowdtree=version("crowdtree"),
-        revision=str(revision.scalar_one()),
+        tables=tables,
         created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         rows={},
         last_ids={},

@@ -1,1 +1,1 @@
-"""The database itself: engine, tables, statements with their row types, migrations."""
+"""The database itself: engine, tables, statements with their row types."""

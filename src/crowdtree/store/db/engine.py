@@ -1,4 +1,4 @@
-"""Engines for SQLite and PostgreSQL, and the migrations that bring their tables up to date."""
+"""Engines for SQLite and PostgreSQL, and the tables of a new database."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.util import CommandError
 from sqlalchemy.engine import Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.private import make_private, open_private
-from crowdtree.store.db.tables import metadata
+from crowdtree.store.db.tables import SCHEMA_VERSION, metadata, schema_version
 
-__all__ = ["empty_log", "is_sqlite", "make_engine", "migrate", "migrate_within", "snapshot"]
+__all__ = ["empty_log", "ensure_tables", "is_sqlite", "make_engine", "make_tables", "snapshot"]
 
 BUSY_SECONDS = 30
 EMPTYING = 1000
@@ -30,8 +27,8 @@ READER_KIB = 2 * 1024
 """Page cache of a connection to SQLite; a server has several, and the system caches the file."""
 BESIDE = ("", "-wal", "-shm", "-journal")
 """Ends of the names of an SQLite database's files."""
-MIGRATION_LOCK = 7420817
-"""Key of the advisory lock that one migrating process holds on PostgreSQL."""
+TABLES_LOCK = 7420817
+"""Key of the advisory lock that a process holds on PostgreSQL while it makes the tables."""
 
 
 def make_engine(url: str) -> Engine:
@@ -132,34 +129,29 @@ def is_sqlite(connection: Connection | Engine) -> bool:
     return connection.dialect.name == "sqlite"
 
 
-def migrate(engine: Engine, revision: str = "head") -> None:
-    """Migrate the tables to a revision; safe when several processes start at once."""
+def ensure_tables(engine: Engine) -> None:
+    """Make the tables of an empty database, or check their version.
+
+    Safe when several processes start at once.
+    """
     try:
         with engine.connect() as connection, connection.begin():
-            migrate_within(connection, revision)
-    except CommandError:  # the database is at a revision that this version does not know
-        raise CrowdtreeError(
-            "database: it was made by a newer crowdtree; update crowdtree, or use another "
-            "--database"
-        ) from None
+            if not is_sqlite(connection):
+                _check_encoding(connection)
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({TABLES_LOCK})")
+            there = set(sa.inspect(connection).get_table_names())
+            if there.isdisjoint(metadata.tables):
+                make_tables(connection)
+            else:
+                _check_tables(connection, there)
     except DBAPIError as error:
         raise CrowdtreeError(f"database: {_reason(error)}; check --database") from None
 
 
-def migrate_within(connection: Connection, revision: str = "head") -> None:
-    """Migrate the tables to a revision, in the transaction of the caller."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    if not is_sqlite(connection):
-        _check_encoding(connection)
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
-    config.attributes["connection"] = connection
-    if revision == "base":
-        command.downgrade(config, revision)
-    else:
-        command.upgrade(config, revision)
-    if revision == "head":
-        _check_tables(connection)
+def make_tables(connection: Connection) -> None:
+    """Make all tables, in the transaction of the caller."""
+    metadata.create_all(connection)
+    connection.execute(schema_version.insert().values(version=SCHEMA_VERSION))
 
 
 @contextmanager
@@ -186,14 +178,19 @@ def _check_encoding(connection: Connection) -> None:
         )
 
 
-def _check_tables(connection: Connection) -> None:
-    """Refuse a database that claims to be up to date but lacks a table."""
-    missing = set(metadata.tables) - set(sa.inspect(connection).get_table_names())
-    if missing:
+def _check_tables(connection: Connection, there: set[str]) -> None:
+    """Refuse tables of another version, or of another program."""
+    known = schema_version.name in there
+    version = connection.scalar(sa.select(schema_version.c.version)) if known else None
+    if version != SCHEMA_VERSION:
         raise CrowdtreeError(
-            f"database: it was made by an unfinished crowdtree (no table {min(missing)}); "
-            "use another --database"
+            f"database: expected tables of version {SCHEMA_VERSION}, got "
+            f"{version or 'tables without a version'}; use the crowdtree that made them, or "
+            "another --database"
         )
+    missing = set(metadata.tables) - there
+    if missing:
+        raise CrowdtreeError(f"database: table {min(missing)} is missing; use another --database")
 
 
 def _reason(error: DBAPIError) -> str:

@@ -16,6 +16,7 @@ from sqlalchemy.types import TypeEngine
 from crowdtree.store.db.states import LIVE_LEASES, LeaseState
 
 __all__ = [
+    "SCHEMA_VERSION",
     "activity",
     "answers",
     "audits",
@@ -35,6 +36,7 @@ __all__ = [
     "open_questions",
     "owners",
     "revisions",
+    "schema_version",
     "tallies",
     "waiting",
     "webhooks",
@@ -42,6 +44,8 @@ __all__ = [
     "workers",
 ]
 
+SCHEMA_VERSION = "1"
+"""To be increased with every change of the tables."""
 metadata = sa.MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -87,6 +91,8 @@ def _count(name: str) -> sa.Column[int]:
 def _text(name: str, default: str | None = "") -> sa.Column[str]:
     return sa.Column(name, sa.Text, nullable=default is None, server_default=default)
 
+
+schema_version = sa.Table("schema_version", metadata, sa.Column("version", sa.Text, nullable=False))
 
 campaigns = sa.Table(
     "campaigns",

@@ -48,7 +48,7 @@ _SELECTED = sa.select(*(revisions.c[name] for name in Revision.__annotations__))
 
 def _read(row: sa.Row[tuple[object, ...]]) -> Revision:
     reason = json.loads(row.reason)
-    reason.pop("level", None)  # what skills are relative to is the server's business
+    del reason["level"]  # what skills are relative to is the server's business
     return Revision(
         number=row.number,
         at=row.at,

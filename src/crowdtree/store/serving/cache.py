@@ -111,7 +111,6 @@ class ServingCache:
 
 
 def _levels(connection: Connection, number: int) -> list[Level]:
-    """Read the levels of the tables of a campaign; earlier versions stored none."""
+    """Read the levels of the tables of a campaign."""
     rows = fetch(connection, sql.REASONS, campaign=number)
-    reasons = [(row.number, json.loads(row.reason)) for row in rows]
-    return [Level(revision, *reason["level"]) for revision, reason in reasons if "level" in reason]
+    return [Level(row.number, *json.loads(row.reason)["level"]) for row in rows]
