@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,24 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Nothing is timed: the machine may be busy.
-settings.register_profile("crowdtree", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Nothing is timed: the machine may be busy. Every run draws the same examples, but for those of
+# make check-slow, which search on.
+settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("crowdtree", settings.get_profile("search"), derandomize=True)
 settings.load_profile("crowdtree")
+
+MEMORY = Path("/dev/shm")
+MIN_MEMORY = 2 << 30
+"""Bytes that temporary files may need."""
+
+# Databases wait for the disk at every commit; a file system in memory has none.
+if (
+    "TMPDIR" not in os.environ
+    and os.access(MEMORY, os.W_OK)
+    and shutil.disk_usage(MEMORY).free > MIN_MEMORY
+):
+    os.environ["TMPDIR"] = str(MEMORY)
+    tempfile.tempdir = None  # is read again
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -80,7 +97,30 @@ def postgres() -> Iterator[Any]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database of either kind."""
+    """A database of either kind without rows."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'store.db'}"
-    return str(request.getfixturevalue("postgres").database())
+    return str(request.getfixturevalue("postgres").migrated())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Migrate one SQLite database; every other begins as its copy, which migrating checks."""
+    store = sys.modules.get("crowdtree.store")
+    if store is None:  # no test needs it
+        yield
+        return
+    path = tmp_path_factory.mktemp("template") / "store.db"
+    store.Store(str(path)).close()
+    content = path.read_bytes()
+    migrate = store.migrate
+
+    def copy_and_migrate(engine: Any) -> None:
+        name = engine.url.database if engine.dialect.name == "sqlite" else None
+        if name and Path(name).is_file() and not Path(name).stat().st_size:
+            Path(name).write_bytes(content)
+        migrate(engine)
+
+    store.migrate = copy_and_migrate
+    yield
+    store.migrate = migrate

@@ -292,7 +292,7 @@ def test_a_campaign_finishes_only_when_the_bound_is_certified(made: Any) -> None
 
 
 def test_a_new_audit_knows_a_result_that_is_being_recorded(postgres: Any, made: Any) -> None:
-    lab = made(postgres.database())
+    lab = made(postgres.migrated())
     lab.start()
     item = lab.next()["number"]
     found = (lab.store.audits, lab.number, "ann", "ann", item, lab.label(item), lab.clock())

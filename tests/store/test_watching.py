@@ -232,7 +232,7 @@ def test_a_restart_in_the_middle_changes_nothing(
     for restart in (False, True):
         url = f"sqlite:///{tmp_path / f'{restart}.db'}"
         if kind == "postgresql":
-            url = request.getfixturevalue("postgres").database()
+            url = request.getfixturevalue("postgres").migrated()
         with live(url, 0.2) as game:
             while game.work(every=3, most=30):
                 if restart:
@@ -391,7 +391,7 @@ def test_a_second_process_takes_over_when_the_first_is_gone(url: str) -> None:
 
 
 def test_a_line_that_commits_late_is_not_missed(postgres: Any) -> None:
-    with live(postgres.database(), 0.1, n=10) as game:
+    with live(postgres.migrated(), 0.1, n=10) as game:
         game.answer(game.workers[0])
         game.watch()
         with game.store.engine.connect() as other:
@@ -446,7 +446,7 @@ def test_campaigns_that_ran_before_the_upgrade_keep_their_table(tmp_path: Any) -
 
 
 def test_a_claim_from_a_clock_that_was_ahead_is_taken_over(postgres: Any) -> None:
-    with live(postgres.database(), 0.1, n=10) as game:
+    with live(postgres.migrated(), 0.1, n=10) as game:
         game.answer(game.workers[0])
         game.watch()
         game.clock.now -= 3600
