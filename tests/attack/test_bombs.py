@@ -22,7 +22,7 @@ DEEP = 200_000
 
 @pytest.fixture(scope="module")
 def app() -> Iterator[Lab]:
-    with lab() as made:
+    with lab(process=True) as made:
         yield made
 
 
