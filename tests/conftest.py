@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Nothing is timed: the machine may be busy. Every run draws the same examples, but for those of
-# make check-slow, which search on.
+# Nothing is timed: the machine may be busy. Every run draws the same few examples; make check-slow
+# draws many new ones.
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("crowdtree", settings.get_profile("search"), derandomize=True)
 settings.load_profile("crowdtree")
@@ -34,11 +34,12 @@ if (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Draw a share of the examples only, and always the same, where CROWDTREE_EXAMPLES says so.
+    """Draw a share of the examples, and always the same, unless new ones are searched for.
 
-    Mutation testing runs the tests many hundreds of times.
+    CROWDTREE_EXAMPLES sets the share: mutation testing runs the tests many hundreds of times.
     """
-    share = float(os.environ.get("CROWDTREE_EXAMPLES", "1"))
+    usual = "1" if settings.get_current_profile_name() == "search" else "0.3"
+    share = float(os.environ.get("CROWDTREE_EXAMPLES", usual))
     if share == 1:
         return
     name = "_hypothesis_internal_use_settings"
@@ -48,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if given is not None:
             count = max(5, int(share * given.max_examples))
             fewer = settings(given, max_examples=count, derandomize=True, database=None)
-            setattr(test, name, fewer)
+            setattr(getattr(test, "__func__", test), name, fewer)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -92,7 +92,7 @@ def test_a_large_problem_is_designed_greedily_or_refused_without_the_compiler(fo
     rows = [f"q{q},0.1," + ",".join(map(str, rng.integers(0, 2, 60))) for q in range(60)]
     (folder / "large.csv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
     assert bare(folder, "design", "large.csv").returncode == 0
-    front = bare(folder, "frontier", "large.csv", "--max-points", "4", "--max-votes", "3")
+    front = bare(folder, "frontier", "large.csv", "--max-points", "2", "--max-votes", "1")
     assert front.returncode == 0
     assert front.stderr.startswith(
         "crowdtree: warning: frontier: greedy trees without proof; for the proven ones run: "

@@ -3,6 +3,7 @@
 import numpy as np
 
 import crowdtree as ct
+from crowdtree.designers import grow, joint
 from crowdtree.simulation import engine
 
 
@@ -20,7 +21,10 @@ def main() -> None:
         for objective in ("additive", "exact"):
             ct.design(problem, "optimal", objective=objective, time_limit=60)
     ct.frontier(ct.example("table1"), max_votes=3)
-    engine.COMPILE_FROM = 1
+    engine.COMPILE_FROM = grow.COMPILED_FROM = joint.COMPILED_FROM = 0
+    for method in ("fm", "fc", "gain", "gini"):
+        for dash in ("inapplicable", "either"):
+            ct.design(large.replace(dash=dash), method, allow_groups=True)
     plan = ct.staff(ct.design(ct.example("table1")), workers=8)
     for stopping in ("none", "curtailed", "margin"):
         ct.simulate(plan.tree.problem, ct.PlanPolicy(plan, stopping), items=10, rng=0)
