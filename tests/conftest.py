@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -31,6 +32,15 @@ if (
 ):
     os.environ["TMPDIR"] = str(MEMORY)
     tempfile.tempdir = None  # is read again
+
+
+gc.disable()  # collecting the tests makes millions of objects that stay
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported out of the rounds of the garbage collector."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
