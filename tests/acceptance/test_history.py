@@ -116,7 +116,6 @@ def test_sqlite_survives_kills_a_clock_jump_and_adaptations(tmp_path: Path) -> N
             (150, exclude(url, fleet)),
             (200, jump(clock, 3600)),
             (230, change_items(url, fleet, 14)),
-            (250, jump(clock, 1800)),
             (270, include(url, fleet)),
             (300, crash_in_adaptation(fleet, clock)),
         ],
