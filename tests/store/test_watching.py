@@ -305,7 +305,7 @@ def test_what_could_not_be_written_is_read_again(
                 watch()
 
             monkeypatch.setattr(game, "watch", again)
-            game.work(every=2)
+            game.work(every=5)
             found.append(game.stored())
             assert game.agrees()
     assert found[0] == found[1]
