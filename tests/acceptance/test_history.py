@@ -107,8 +107,8 @@ def test_sqlite_survives_kills_a_clock_jump_and_adaptations(tmp_path: Path) -> N
         url,
         tmp_path,
         servers=1,
-        items=20,
-        clients=40,
+        items=30,
+        clients=64,
         chaos=lambda fleet, clock: [
             (20, reopen(url, fleet)),
             (50, crash_in_adaptation(fleet, clock)),
@@ -116,6 +116,7 @@ def test_sqlite_survives_kills_a_clock_jump_and_adaptations(tmp_path: Path) -> N
             (150, exclude(url, fleet)),
             (200, jump(clock, 3600)),
             (230, change_items(url, fleet, 14)),
+            (250, jump(clock, 1800)),
             (270, include(url, fleet)),
             (300, crash_in_adaptation(fleet, clock)),
         ],
@@ -133,8 +134,8 @@ def test_postgresql_survives_its_own_restart_and_revisions(
         url,
         tmp_path,
         servers=2,
-        items=24,
-        clients=40,
+        items=40,
+        clients=64,
         chaos=lambda fleet, clock: [
             (20, reopen(url, fleet)),
             # The table of an owner is tested with new items only, so adaptations come first.
