@@ -57,8 +57,8 @@ bench: $(STAMP)  ## speed and memory, side by side with named peers
 bench-peers: $(STAMP)  ## side by side with other solvers and tools, each in its own environment
 	tools/bench_peers.sh $(BIN)/python
 
-check-slow: $(STAMP)  ## slow tests and mutation testing
-	$(BIN)/pytest -q -m slow --timeout 3600
+check-slow: $(STAMP)  ## slow tests, properties on new examples, mutation testing
+	$(BIN)/pytest -q -m "slow or hypothesis" --hypothesis-profile search --timeout 3600
 	tools/mutation.sh $(BIN)
 
 format: $(STAMP) ## format the code

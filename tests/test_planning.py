@@ -93,7 +93,7 @@ class TestPlan:
         assert bought.recommended.performance.error < 0.2
 
     def test_price_and_loss_are_weighed_against_each_other(self):
-        problem = files.example("mushrooms")
+        problem = files.example("table1").replace(loss={"never": [["c1", "c4"]], "refer": 20.0})
         cheap, dear = (ct.plan(problem, cost=50, price=p) for p in (0.001, 0.1))
         for choices in (cheap, dear):
             both = [float(c.performance.cost + c.performance.risk) for c in choices.choices]
