@@ -28,7 +28,7 @@ dist:            ## build the wheel and the sdist in dist/
 	@PYTHON="$(PYTHON)" tools/setup.sh $(RUN) --build
 	$(RUN)/bin/python -m build
 
-demo: $(RUNS)    ## run everything on two examples, with a live campaign: out/demo/report.html
+demo: $(RUNS)    ## plan, simulate, a live campaign, learn, audit: out/demo/report.html
 	@$(RUN)/bin/crowdtree demo --out $(OUT)/demo
 
 serve: $(RUNS)   ## serve the app on this machine with an example campaign
@@ -52,13 +52,13 @@ lint: $(STAMP)   ## style, types and import direction
 
 bench: $(STAMP)  ## speed and memory, side by side with named peers
 	$(BIN)/pip install -q -c constraints.txt -e ".[bench]"
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.design_scale --out docs/measured/benchmarks.md
 
 bench-peers: $(STAMP)  ## side by side with other solvers and tools, each in its own environment
 	tools/bench_peers.sh $(BIN)/python
 
-check-slow: $(STAMP)  ## slow tests and mutation testing
-	$(BIN)/pytest -q -m slow --timeout 3600
+check-slow: $(STAMP)  ## slow tests, properties on new examples, mutation testing
+	$(BIN)/pytest -q -m "slow or hypothesis" --hypothesis-profile search --timeout 3600
 	tools/mutation.sh $(BIN)
 
 format: $(STAMP) ## format the code

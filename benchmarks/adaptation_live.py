@@ -21,7 +21,7 @@ import numpy as np
 import sqlalchemy as sa
 
 import crowdtree as ct
-from benchmarks.adaptation import points, policy, problems, times
+from benchmarks.adaptation import false_text, points, policy, problems, times
 from benchmarks.policy_docs import table, written
 from crowdtree.problem import DASH
 from crowdtree.stats import wilson_interval
@@ -211,28 +211,9 @@ def soon_table(rows: Rows) -> str:
     for row in rows:
         within = f"{row['within'] / row['runs']:.0%}"
         medians = [median(row["finished"]), median(row["begun"])]
-        cells.append([row["problem"], within, *medians, str(row["runs"])])
-    head = [
-        "problem",
-        "within 30 labelled items",
-        "median: labelled",
-        "median: asked about",
-        "runs",
-    ]
+        cells.append([row["problem"], within, *medians])
+    head = ["problem", "within 30 labelled items", "median: labelled", "median: asked about"]
     return table(head, cells)
-
-
-def false_table(rows: Rows) -> str:
-    runs, alarmed = sum(r["runs"] for r in rows), sum(r["alarmed"] for r in rows)
-    whole = {"problem": "**all**", "runs": runs, "items": rows[0]["items"], "alarmed": alarmed}
-    cells = []
-    for row in [*rows, whole]:
-        low, high = wilson_interval(row["alarmed"], row["runs"])
-        share = f"{row['alarmed'] / row['runs']:.1%} ({low:.1%} to {high:.1%})"
-        cells.append(
-            [row["problem"], str(row["runs"]), str(row["items"]), str(row["alarmed"]), share]
-        )
-    return table(["problem", "campaigns", "items each", "alarms", "share (95 %)"], cells)
 
 
 def interval(row: dict[str, Any]) -> str:
@@ -288,7 +269,7 @@ def main() -> None:
         page = args.out.read_text()
         for name, content in {
             "live alarms": soon_table(found["soon"]),
-            "live false alarms": false_table(found["false"]),
+            "live false alarms": false_text(found["false"]),
             "live": mended_table(found["mended"]),
         }.items():
             page = written(page, name, content)

@@ -15,14 +15,12 @@ same kind of bets and no stated errors, and beside fixed samples. Results come i
 *Crowds.* The answers of each crowd replayed in random order as a campaign of one question; labels
 and stated errors of ``learn`` without gold, items with gold, audits of planned numbers of checks.
 
-*Speed.* Processor time of audits of 400 checks, read at the end, beside the sources that
-``--before`` names.
+*Speed.* Processor time of audits of 400 checks, read at the end.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import warnings
@@ -259,24 +257,35 @@ def planned_bounds(
 
 
 def planned_table(replays: int) -> str:
-    head = ["wrong", "stated errors", "mean ratio", "worst ratio", "worst at", "held, %",
+    head = ["stated errors", "mean ratio", "worst ratio", "held, %",
             "any time: mean ratio", "worst ratio", "held, %"]  # fmt: skip
-    rows, every = [], []
+    ratios: dict[str, list[list[float]]] = {kind: [] for kind in STATED}
+    counts = {kind: np.zeros(2) for kind in STATED}
     for share, kind in product(RATES, STATED):
-        ratios, counts = [], np.zeros(2)
         for items, checks in PLANS:
             rng = np.random.default_rng(1)
             stated, chance = stated_errors(kind, items, share, rng)
             wrong = exactly(max(1, round(share * items)), chance)
             made = [planned_bounds(stated, wrong, checks, n, replays) for n in (checks, 0)]
-            ratios.append([checks / needs for needs, _ in made])
-            counts += [held for _, held in made]
-            print(share, kind, items, checks, np.round(ratios[-1], 3), counts, flush=True)
-        every.append((np.array(ratios), counts))
-        rows.append([f"{100 * share:.1f} %", kind, *_planned_cells(*every[-1], replays)])
-    whole = np.concatenate([part for part, _ in every]), np.mean([c for _, c in every], axis=0)
-    rows.append(["all", "all", *_planned_cells(*whole, replays)])
-    return table(head, rows)
+            ratios[kind].append([checks / needs for needs, _ in made])
+            counts[kind] += [held for _, held in made]
+            print(share, kind, items, checks, np.round(ratios[kind][-1], 3), flush=True)
+    audits = replays * len(RATES) * len(PLANS)
+    rows = [[kind, *_planned_cells(ratios[kind], counts[kind] / audits)] for kind in STATED]
+    every = (
+        [one for some in ratios.values() for one in some],
+        np.mean(list(counts.values()), axis=0) / audits,
+    )
+    return table(head, [*rows, ["all", *_planned_cells(*every)]])
+
+
+def _planned_cells(ratios: list[list[float]], held: Floats) -> list[str]:
+    mean, worst = np.mean(ratios, axis=0), np.max(ratios, axis=0)
+    return [
+        cell
+        for kind in (0, 1)
+        for cell in (f"{mean[kind]:.2f}", f"{worst[kind]:.2f}", f"{100 * held[kind]:.1f}")
+    ]
 
 
 def away_table(replays: int) -> str:
@@ -294,36 +303,15 @@ def away_table(replays: int) -> str:
     return table(["wrong", *(f"ratio at {checks}" for checks in AWAY)], rows)
 
 
-def _planned_cells(ratios: Floats, held: Floats, replays: int) -> list[str]:
-    worst = int(ratios[:, 0].argmax())
-    items, checks = PLANS[worst % len(PLANS)]
-    share = [f"{100 * count / (replays * len(PLANS)):.1f}" for count in held]
-    return [
-        f"{ratios[:, 0].mean():.2f}", f"{ratios[:, 0].max():.2f}", f"{checks:,} of {items:,}",
-        share[0], f"{ratios[:, 1].mean():.2f}", f"{ratios[:, 1].max():.2f}", share[1],
-    ]  # fmt: skip
-
-
-def speed_table(before: Path | None) -> str:
-    here = Path(__file__).resolve().parents[1] / "src"
-    found = []
-    for place in [here, *([] if before is None else [before])]:
-        command = [sys.executable, "-c", SPEED % (SPEEDS, TIMED, TIMED)]
-        made = subprocess.run(
-            command, env=os.environ | {"PYTHONPATH": str(place)}, capture_output=True, check=True
-        )
-        found.append([float(line) for line in made.stdout.split()])
-    head = ["items", "wrong", "bound", "seconds", "before", "ratio"]
+def speed_table() -> str:
+    command = [sys.executable, "-c", SPEED % (SPEEDS, TIMED, TIMED)]
+    made = subprocess.run(command, capture_output=True, check=True)
     rows = []
-    for number, (items, share, options) in enumerate(SPEEDS):
-        now, *was = (times[number] for times in found)
-        rows.append([
-            f"{items:,}", f"{100 * share:.0f} %",
-            f"{100 * options['bound']:.0f} %" if options else "none", f"{now:.3f}",
-            *([f"{was[0]:.3f}", f"{was[0] / now:.1f}"] if was else ["", ""]),
-        ])  # fmt: skip
+    for (items, share, options), seconds in zip(SPEEDS, made.stdout.split(), strict=True):
+        bound = f"{100 * options['bound']:.0f} %" if options else "none"
+        rows.append([f"{items:,}", f"{100 * share:.0f} %", bound, f"{float(seconds):.3f}"])
         print(" | ".join(rows[-1]), flush=True)
-    return table(head, rows)
+    return table(["items", "wrong", "bound", "seconds"], rows)
 
 
 def fixed_sizes(items: int, wrong: int, total: int) -> list[int]:
@@ -341,15 +329,15 @@ def fixed_sizes(items: int, wrong: int, total: int) -> list[int]:
 
 
 def settings_table(made: dict[str, Setting], replays: int) -> str:
-    head = ["setting", "items", "wrong", "bound", "held, %", "checks", "10 to 90 %", "uniform",
-            "10 to 90 %", "ratio", "fixed, 50 %", "fixed, 90 %"]  # fmt: skip
+    head = ["setting", "items", "wrong", "bound", "held, %", "checks", "uniform",
+            "ratio", "fixed, 50 %", "fixed, 90 %"]  # fmt: skip
     rows = []
     for name, setting in made.items():
         ours, held = play(setting, replays, False)
         plain, plain_held = play(setting, replays, True)
         wrong = setting.wrong(np.random.default_rng(0)).mean()
         share = [f"{100 * wrong:.1f} %", f"{100 * setting.bound:.1f} %"]
-        cells = [f"{ours.mean():.0f}", spread(ours), f"{plain.mean():.0f}", spread(plain)]
+        cells = [f"{ours.mean():.0f}", f"{plain.mean():.0f}"]
         ratio = f"{ours.mean() / plain.mean():.2f}"
         items = len(setting.errors)
         total = allowed_wrong(setting.bound, items) + 1
@@ -359,47 +347,31 @@ def settings_table(made: dict[str, Setting], replays: int) -> str:
     return table(head, rows)
 
 
-def spread(checks: Floats) -> str:
-    low, high = np.quantile(checks, [0.1, 0.9])
-    return f"{low:.0f} to {high:.0f}"
-
-
 def crowds_table() -> str:
     head = ["crowd", "items", "answers", "stated", "truth", *(f"bound after {n}" for n in SIZES),
-            *(f"estimate after {n}" for n in SIZES), *(f"ratio at {n}" for n in SIZES),
-            "bound held", "interval held"]  # fmt: skip
+            "bound held"]  # fmt: skip
     rows = []
     for name, (items, labels, errors, truth, each) in crowd_labels().items():
         wrong = np.array([a != b for a, b in zip(labels, truth, strict=True)])
         share, n = float(wrong.mean()), len(items)
-        held, inside, tries = 0, 0, 0
-        shown: list[list[str]] = [[], [], []]
+        held, tries = 0, 0
+        shown: list[str] = []
         for size in (min(size, n) for size in SIZES):
-            bounds = []
             for seed in range(SEEDS):
                 audit = Audit(errors, rng=seed, planned=size)
                 while audit.checked < size:
                     item = audit.draw()
                     audit.record(item, wrong=bool(wrong[item]))
                 found = audit.standing
-                bound = found.upper * n - max_wrong(n, size, found.wrong, ALPHA)
-                bounds.append(bound + fixed_bound(n, int(wrong.sum()), size))
                 tries += 1
                 held += int(found.upper >= share - 1e-12)
-                inside += int(found.low - 1e-12 <= share <= found.high + 1e-12)
                 if seed == 0:
                     done = "" if size < n else f" (all {size})"
-                    shown[0].append(f"{100 * found.upper:.1f} %{done}")
-                    shown[1].append(
-                        f"{100 * (found.estimate or 0):.1f} ({100 * found.low:.1f} to "
-                        f"{100 * found.high:.1f}) %"
-                    )
-            needs = fixed_checks(n, int(wrong.sum()), size, float(np.mean(bounds)))
-            shown[2].append(f"{size / needs:.2f}" if size < n else "-")
+                    shown.append(f"{100 * found.upper:.1f} %{done}")
         rows.append([
             name, f"{n:,}", f"{each:.1f}", f"{100 * errors.mean():.1f} %",
-            f"{100 * share:.1f} %", *shown[0], *shown[1], *shown[2],
-            f"{held} of {tries}", f"{inside} of {tries}",
+            f"{100 * share:.1f} %", *shown,
+            f"{held} of {tries}",
         ])  # fmt: skip
         print(" | ".join(rows[-1]), flush=True)
     return table(head, rows)
@@ -410,7 +382,6 @@ def main() -> None:
     options.add_argument("--replays", type=int, default=2000)
     options.add_argument("--write", action="store_true", help="put the tables into the page")
     options.add_argument("--only", choices=["planned", "away", "settings", "crowds", "speed"])
-    options.add_argument("--before", type=Path, help="sources to compare the speed with")
     chosen = options.parse_args()
     warnings.simplefilter("ignore")
     tables = {}
@@ -424,7 +395,7 @@ def main() -> None:
     if chosen.only in (None, "crowds") and real_names():
         tables["crowds"] = crowds_table()
     if chosen.only in (None, "speed"):
-        tables["speed"] = speed_table(chosen.before)
+        tables["speed"] = speed_table()
     if chosen.write:
         text = PAGE.read_text(encoding="utf-8")
         for mark, content in tables.items():

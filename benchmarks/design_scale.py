@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -66,7 +67,6 @@ def run_case(n_classes: int, n_questions: int, method: str, peer: bool, repeats:
     numba.set_num_threads(1)
     alone = [timed(lambda: ct.design(problem, method)) for _ in range(repeats)]
     numba.set_num_threads(most)
-    rows = sum(len(step.node) for step in tree.steps)
     facts: Facts = {
         "classes": n_classes,
         "questions": n_questions,
@@ -77,7 +77,6 @@ def run_case(n_classes: int, n_questions: int, method: str, peer: bool, repeats:
         "depth": tree.depth,
         "input_gb": (problem.outcome.nbytes + problem.worker_error.nbytes) / 1e9,
         "beyond_gb": max(peak_gb() - before, 0.0),
-        "read_gb": rows * n_questions * 9 / 1e9,  # an outcome and an error per cell of an open node
         "misclassification": ct.evaluate(tree).misclassification,
     }
     if peer:
@@ -103,26 +102,6 @@ def run_peer(problem: ct.Problem) -> Facts:
     }
 
 
-def run_stream(gigabytes: float = 0.8) -> Facts:
-    """Measure how fast the machine reads memory in order, with the threads we use."""
-
-    @numba.njit(parallel=True, fastmath=True)
-    def total(values):  # type: ignore[no-untyped-def]
-        found = 0.0
-        for i in numba.prange(len(values)):
-            found += values[i]
-        return found
-
-    values = np.ones(int(gigabytes * 1e9 / 8))
-    total(values)
-    wall = min(timed(lambda: total(values))[1] for _ in range(7))
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
-    cpu = min(timed(lambda: total(values))[2] for _ in range(7))
-    size = values.nbytes / 1e9
-    return {"gb_per_s": size / wall, "gb_per_cpu_s": size / cpu, "threads": threads}
-
-
 # ------------------------------------------------------------------ all cases
 
 
@@ -140,15 +119,14 @@ def slope(x: list[float], y: list[float]) -> float:
 
 
 def report(quick: bool) -> str:
-    stream = in_process("stream")
     peers = [in_process("design", f"{n}x{m}", "fm", "peer", "3") for n, m, _ in PEERS]
     sizes = SLOPE[:4] if quick else SLOPE
     growth = [in_process("design", f"{n}x{m}", "fm", "alone", "3") for n, m in sizes]
     large = [] if quick else [in_process("design", "{}x{}".format(*LARGE), "fm", "alone", "2")]
-    return "\n".join([*_head(stream), *_peers(peers), *_large(large, stream), *_growth(growth)])
+    return "\n".join([*_head(), *_peers(peers), *_large(large), *_growth(growth)])
 
 
-def _head(stream: Facts) -> list[str]:
+def _head() -> list[str]:
     load = ", ".join(f"{x:.1f}" for x in os.getloadavg())
     return [
         "# Benchmarks",
@@ -157,9 +135,7 @@ def _head(stream: Facts) -> list[str]:
         "do not edit.",
         "",
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
-        f"numpy {np.__version__}; load averages when this was written: {load}. "
-        f"Reading memory in order: {stream['gb_per_s']:.1f} GB/s with {stream['threads']} threads, "
-        f"{stream['gb_per_cpu_s']:.1f} GB per processor second with one.",
+        f"numpy {np.__version__}; load averages when this was written: {load}.",
         "",
     ]
 
@@ -170,9 +146,8 @@ def _peers(peers: list[Facts]) -> list[str]:
         "",
         'The same generated table, with an error per cell: `crowdtree.design(problem, "fm")` '
         'and `DecisionTreeClassifier(criterion="entropy")` on one row per class with weights = '
-        "prior. Best of three and one run, in one process. Compilation, once and then cached, is "
-        "not counted. Wall clock is with all threads and disturbed by other work on the machine; "
-        "processor seconds are with one thread on either side and hardly disturbed.",
+        "prior. Best of three and one run. Compilation, once and then cached, is not counted. "
+        "Wall clock is with all threads, processor seconds are with one on either side.",
         "",
         "| classes x questions | crowdtree wall s | cpu s | scikit-learn wall s | cpu s | "
         "times faster (wall) | (cpu) | wanted | misclassification | scikit-learn's |",
@@ -190,21 +165,16 @@ def _peers(peers: list[Facts]) -> list[str]:
     return [*lines, "", f"Loading or compiling the kernels: {compiled:.1f} s.", ""]
 
 
-def _large(large: list[Facts], stream: Facts) -> list[str]:
+def _large(large: list[Facts]) -> list[str]:
     if not large:
         return []
     facts = large[0]
-    speed, alone = (facts["read_gb"] / facts[clock] for clock in ("wall", "cpu"))
     return [
         "## 10,000 classes x 10,000 questions, an error in every cell",
         "",
         f"{facts['wall']:.1f} s with all threads, {facts['cpu']:.1f} s of processor with one; "
         f"depth {facts['depth']}. Memory: {facts['beyond_gb']:.2f} GB beyond the "
-        f"{facts['input_gb']:.1f} GB of the input (limit {LARGE_LIMIT_GB:.0f} GB). "
-        f"One pass over the open part of the table per level is {facts['read_gb']:.1f} GB in all: "
-        f"{speed:.1f} GB/s achieved, {100 * speed / stream['gb_per_s']:.0f} % of what the machine "
-        f"streams; {alone:.1f} GB per processor second with one thread, "
-        f"{100 * alone / stream['gb_per_cpu_s']:.0f} % of what one streams.",
+        f"{facts['input_gb']:.1f} GB of the input (limit {LARGE_LIMIT_GB:.0f} GB).",
         "",
     ]
 
@@ -246,9 +216,6 @@ def main() -> None:
     parser.add_argument("--case", nargs="+", help="run one case and print its facts")
     options = parser.parse_args()
     if options.case:
-        if options.case[0] == "stream":
-            print(json.dumps(run_stream()))
-            return
         _, size, method, peer, repeats = options.case
         n, m = map(int, size.split("x"))
         print(json.dumps(run_case(n, m, method, peer == "peer", int(repeats))))
@@ -256,10 +223,9 @@ def main() -> None:
     text = report(options.quick)
     if options.out:
         # what other benchmarks wrote below their own headings stays
-        kept = ""
-        if options.out.exists() and "\n## Small problems" in options.out.read_text():
-            kept = "## Small problems" + options.out.read_text().split("\n## Small problems")[1]
-        options.out.write_text(text + "\n" + kept)
+        old = options.out.read_text() if options.out.exists() else ""
+        kept = re.search(r"^## Installation\n.*", old, re.M | re.S)
+        options.out.write_text(text + "\n" + (kept[0] if kept else ""))
     print(text)
 
 

@@ -18,7 +18,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TITLE, NEXT = "## Installation", "## Small problems"
+TITLE = "## Installation"
 BEFORE_MB = 778
 """What a wheel installed before the extras, of which llvmlite and numba 208, polars 181."""
 VERBS = (
@@ -128,9 +128,8 @@ def main() -> None:
     text = "\n".join([TITLE, "", written, "", *lines, ""])
     print(text)
     if options.out:
-        head, _, tail = options.out.read_text().partition(NEXT)
-        head = head.partition(TITLE)[0].rstrip()
-        options.out.write_text(f"{head}\n\n{text}\n{NEXT}{tail}" if tail else f"{head}\n\n{text}")
+        head = options.out.read_text().partition(TITLE)[0].rstrip()
+        options.out.write_text(f"{head}\n\n{text}")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import learn_end_to_end
-from benchmarks.learn_labels import KNOWN, standing, summary
+from benchmarks.learn_labels import standing, summary
 from crowdtree.plots.curves import curve_chart
 from crowdtree.plots.vega import draw_chart
 
@@ -35,6 +35,8 @@ DRAWN = {
     "scikit-learn tree": ("plain", "baseline"),
     "logistic regression": ("dashed", "baseline"),
 }
+SHOWN = (5, 10, 40)
+"""Budgets in the table; the figure has all."""
 LAST_ROWS = {"accuracy": "mean", "rank": "average rank", "gap": "mean gap to the best peer",
              "worst": "worst gap"}  # fmt: skip
 
@@ -45,9 +47,9 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def labels(found: dict[str, Any]) -> str:
-    """What the default of ``learn`` states about real and simulated crowds, and what is right."""
+    """What the default of ``learn`` states, and what is right; of simulated crowds the summary."""
     head = ["crowd", "right, %", "stated, %", "95 % interval", "calibration error", "by chance",
-            *(f"{n} known: error, held, width" for n in KNOWN), "workers held", "bias"]  # fmt: skip
+            "workers held", "bias"]  # fmt: skip
     parts = []
     for title, some in kinds(found):
         ours = {name: row["methods"]["learn"] for name, row in some.items()}
@@ -56,11 +58,12 @@ def labels(found: dict[str, Any]) -> str:
             rows.append([
                 name, f"{row['accuracy']:.1f}", f"{row['stated']:.1f}",
                 f"{row['low']:.1f} to {row['high']:.1f}", f"{row['calibration']:.1f}",
-                f"{row['chance']:.1f}", *(known(row["known"].get(str(n))) for n in KNOWN),
+                f"{row['chance']:.1f}",
                 f"{row['workers_held']} of {row['workers']}", f"{row['workers_bias']:+.1f}",
             ])  # fmt: skip
         lines = "\n".join(f"- {line.strip()}" for line in summary(some, "learn"))
-        parts.append(f"**{title}**\n\n{table(head, rows)}\n\nMean and worst crowd:\n\n{lines}")
+        every = "" if any(row["simulated"] for row in some.values()) else f"{table(head, rows)}\n\n"
+        parts.append(f"**{title}**, mean and worst\n\n{every}{lines}")
     return "\n\n".join(parts)
 
 
@@ -72,21 +75,20 @@ def kinds(found: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return [part for part in parts if part[1]]
 
 
-def known(row: dict[str, Any] | None) -> str:
-    return f"{row['calibration']:.1f}, {100 * row['held']:.0f} %, {row['width']:.1f}" if row else ""
-
-
 def peers(found: dict[str, Any]) -> str:
-    """Accuracy of all methods on every crowd, their ranks, and the gap to the best peer."""
+    """Accuracy of all methods on real crowds, and their ranks and gaps to the best peer on all."""
     methods = list(next(iter(found.values()))["methods"])
     parts = []
     for title, some in kinds(found):
         rows = [[name, *(f"{row['methods'][m]['accuracy']:.1f}" for m in methods)]
-                for name, row in some.items()]  # fmt: skip
+                for name, row in some.items() if not row["simulated"]]  # fmt: skip
         final = standing(some, methods)
         for key, text in LAST_ROWS.items():
             rows.append([f"**{text}**", *(f"{final[m][key]:.2f}" for m in methods)])
-        parts.append(f"**{title}**\n\n{table(['accuracy, %', *methods], rows)}")
+        parts.append(
+            f"**{title}**\n\n{table(['accuracy, %', *methods], rows)}\n\n"
+            f"`learn` is furthest behind on {final['learn']['where']}."
+        )
     return "\n\n".join(parts)
 
 
@@ -95,14 +97,15 @@ def end_to_end(found: dict[str, Any]) -> str:
     parts = []
     for name, result in found.items():
         rows = []
+        shown = [b for b, budget in enumerate(result["budgets"]) if budget in SHOWN]
         for method, right in result["right"].items():
             mean, error, answers = learn_end_to_end.summary(right, result["asked"][method])
             cells = [f"{100 * m:.1f} ± {100 * s:.1f} ({a:.1f})"
                      for m, s, a in zip(mean, error, answers, strict=True)]  # fmt: skip
             if method.endswith("all answers"):
-                cells = ["", "", "", "", cells[-1]]
-            rows.append([method, *cells])
-        head = [f"at most, answers per item: {name}", *map(str, result["budgets"])]
+                cells = ["" for _ in cells[1:]] + cells[-1:]
+            rows.append([method, *(cells[b] for b in shown)])
+        head = [f"at most, answers per item: {name}", *(str(result["budgets"][b]) for b in shown)]
         kinds = sum(result["subtypes"]) / len(result["subtypes"])
         parts.append(
             f"**{TITLES[name]}**\n\n{table(head, rows)}\n\n{kinds:.0f} sub-types in all (mean); "

@@ -85,7 +85,7 @@ def adaptive_rows(items: int) -> Iterator[list[str]]:
 def plan_rows() -> Iterator[list[str]]:
     """Plans of equal answers, exact."""
     plain, costly = ct.frontier(PLAIN, max_points=60), ct.frontier(MUSHROOMS, max_points=60)
-    for answers in (20, 30, 40, 60):
+    for answers in (20, 40):
         plans = {
             "tree `fm`, marginal, 0/1": ct.staff(ct.design(PLAIN), answers=answers),
             "tree `fm`, marginal, loss": ct.staff(ct.design(MUSHROOMS), answers=answers),

@@ -33,9 +33,9 @@ from benchmarks.optimal_common import (
     warm_up,
 )
 
-SIZES = ((10, 20), (16, 24), (20, 30), (30, 30), (40, 60))
+SIZES = ((10, 20), (20, 30), (40, 60))
 GREEDY = ("fm", "fc", "gain")
-MOMENTS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 300)
+MOMENTS = (1, 10, 30, 60, 120, 300)
 MISSING_DATA_ERROR = 0.1
 
 
@@ -88,16 +88,15 @@ class Case:
     wanted: float | None
 
 
-def time_cases(limits: argparse.Namespace) -> Iterator[Case]:
+def time_cases() -> Iterator[Case]:
     for classes, questions, errors, wanted in (
         (30, 30, "cell", 0.5),
         (50, 85, "question", 0.5),
         (50, 85, "common", 0.5),
         (50, 85, "cell", 60.0),
     ):
-        for seed in range(min(limits.seeds, 3)):
-            title = f"{classes} x {questions}, {ERROR_WORDS[errors]}, seed {seed}"
-            yield Case(title, _maker(classes, questions, seed, errors), wanted)
+        title = f"{classes} x {questions}, {ERROR_WORDS[errors]}"
+        yield Case(title, _maker(classes, questions, 0, errors), wanted)
     folder = data_folder()
     if folder is not None:
         yield from real_cases(folder)
@@ -132,10 +131,10 @@ def _reader(table: Path, options: dict[str, Any]) -> Callable[[], ct.Problem]:
 
 
 def time_rows(limits: argparse.Namespace) -> Iterator[list[str]]:
-    for case in time_cases(limits):
+    for case in time_cases():
         yield _time_row(case, limits)
     if data_folder() is None:
-        yield ["the real tables: no data folder (set CROWDTREE_DATA)", *"--------"]
+        yield ["the real tables: no data folder (set CROWDTREE_DATA)", *"-----"]
 
 
 def _time_row(case: Case, limits: argparse.Namespace) -> list[str]:
@@ -143,7 +142,7 @@ def _time_row(case: Case, limits: argparse.Namespace) -> list[str]:
     try:
         tree, seconds = timed(lambda: _optimal(problem, limits))
     except ct.CrowdtreeError as error:
-        return [case.title, f"{problem.n_classes} x {problem.n_questions}", str(error), *"------"]
+        return [case.title, str(error), *"----"]
     proof = ct.verify(tree)
     wanted = "-"
     if case.wanted is not None:
@@ -151,11 +150,8 @@ def _time_row(case: Case, limits: argparse.Namespace) -> list[str]:
         wanted = f"{case.wanted:g} s: {'met' if met else 'NOT met'}"
     return [
         case.title,
-        f"{problem.n_classes} x {problem.n_questions}",
         proof.status,
-        f"{proof.value:.6f}",
         f"{100 * proof.gap:.2f} %",
-        f"{proof.nodes:,}",
         seconds_text(seconds.clock),
         seconds_text(seconds.processor),
         wanted,
@@ -173,17 +169,7 @@ def _optimal(problem: ct.Problem, limits: argparse.Namespace, **options: Any) ->
     )
 
 
-TIME_HEADER = (
-    "problem",
-    "size",
-    "proof",
-    "value",
-    "gap",
-    "sets searched",
-    "seconds",
-    "CPU seconds",
-    "wanted",
-)
+TIME_HEADER = ("problem", "proof", "gap", "seconds", "CPU seconds", "wanted")
 
 
 # ------------------------------------------------------------------ the gap over time
@@ -193,40 +179,33 @@ def curve_rows(limits: argparse.Namespace) -> Iterator[list[str]]:
     classes, questions = limits.curve_size
     problem = random_table(classes, questions, 0, "cell").problem
     started = time.perf_counter(), time.process_time()
-    seen: list[tuple[float, float, float, float, int]] = []
+    seen: list[tuple[float, float, float, float]] = []
 
     def since() -> tuple[float, float]:
         return time.perf_counter() - started[0], time.process_time() - started[1]
 
-    def note(value: float, bound: float, nodes: int) -> None:
-        seen.append((*since(), value, bound, nodes))
+    def note(value: float, bound: float, _nodes: int) -> None:
+        seen.append((*since(), value, bound))
 
     tree = _optimal(problem, limits, progress=note)
     proof = ct.verify(tree)
-    wanted = [moment for moment in MOMENTS if moment <= limits.time_limit]
+    wanted = [moment for moment in MOMENTS if moment < limits.time_limit]
     for moment in wanted:
         later = [row for row in seen if row[0] >= moment]
         if later:
             yield _curve_row(*later[0])
-    yield _curve_row(*since(), proof.value, proof.lower_bound, proof.nodes, f" ({proof.status})")
+    yield _curve_row(*since(), proof.value, proof.lower_bound, f" ({proof.status})")
 
 
 def _curve_row(
-    clock: float, processor: float, value: float, bound: float, nodes: int, end: str = ""
+    clock: float, processor: float, value: float, bound: float, end: str = ""
 ) -> list[str]:
     gap = (value - bound) / value if value > 0 else 0.0
-    numbers = [f"{value:.6f}", f"{bound:.6f}", f"{100 * gap:.2f} %", f"{nodes:,}"]
+    numbers = [f"{value:.6f}", f"{bound:.6f}", f"{100 * gap:.2f} %"]
     return [f"{clock:.1f}{end}", f"{processor:.1f}", *numbers]
 
 
-CURVE_HEADER = (
-    "seconds",
-    "CPU seconds",
-    "best tree",
-    "lower bound (proven)",
-    "gap",
-    "sets searched",
-)
+CURVE_HEADER = ("seconds", "CPU seconds", "best tree", "lower bound (proven)", "gap")
 
 PARTS: dict[str, tuple[tuple[str, ...], Callable[[argparse.Namespace], Iterator[list[str]]]]] = {
     "greedy": (GREEDY_HEADER, greedy_rows),

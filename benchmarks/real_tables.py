@@ -91,9 +91,7 @@ class Finding:
     recipe: Recipe
     problem: ct.Problem
     worth: dict[str, float]
-    nodes: dict[str, int]
     groups: int
-    group_error: float
     random_mean: float
     random_half_width: float
 
@@ -109,14 +107,11 @@ def examine(recipe: Recipe, data: Path, orders: int, seed: int = 0) -> Finding:
         ).misclassification
         for _ in range(orders)
     ]
-    best = ct.evaluate(trees["fm"])
     return Finding(
         recipe=recipe,
         problem=problem,
         worth={m: ct.evaluate(tree).misclassification for m, tree in trees.items()},
-        nodes={m: tree.n_nodes for m, tree in trees.items()},
         groups=sum(len(members) > 1 for members in trees["fm"].leaf_classes),
-        group_error=best.group_error,
         random_mean=float(np.mean(draws)),
         random_half_width=float(1.96 * np.std(draws, ddof=1) / np.sqrt(orders)),
     )
@@ -149,16 +144,6 @@ def report(findings: list[Finding], orders: int) -> str:
             f"| {found.recipe.name} | {size} | {found.recipe.words} | "
             + " | ".join(cells)
             + f" | {spread} |"
-        )
-    lines += [
-        "",
-        "| table | questions asked (fm) | leaves that are groups | error of the groups alone |",
-        "|---|---|---|---|",
-    ]
-    for found in findings:
-        lines.append(
-            f"| {found.recipe.name} | {found.nodes['fm']:,} | {found.groups:,} | "
-            f"{found.group_error:.4f} |"
         )
     return "\n".join([*lines, "", *_remarks(findings), ""])
 

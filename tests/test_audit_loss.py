@@ -240,7 +240,7 @@ def test_mistakes(options, words):
 
 def test_labels_of_learn_are_read_with_their_expected_losses():
     table = b"task,label,probability,expected_loss,referred\na,x,0.9,1.5,false\nb,y,0.6,2,true\n"
-    assert ct.load(table, name="labels.csv") == (["a"], ["x"], [0.1], [1.5])
+    assert ct.load(table, name="labels.csv") == (["a"], ["x"], [0.1], [1.5], None)
     for bad in (b"a,x,0.9,-1", b"a,x,0.9,much"):
         with pytest.raises(CrowdtreeError, match="expected a number of 0 or more"):
             ct.load(b"task,label,probability,expected_loss\n" + bad + b"\n", name="l.csv")

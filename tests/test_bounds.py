@@ -67,8 +67,8 @@ def test_error_free_workers_have_the_noise_free_floor():
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda p: fano_floor(p, 1.0), "error: expected a probability"),
-        (lambda p: burnashev_guide(p, 0.0), "error: expected a probability"),
+        (lambda p: fano_floor(p, 1.0), "error: expected a number between 0 and 1"),
+        (lambda p: burnashev_guide(p, 0.0), "error: expected a number between 0 and 1"),
         (lambda p: fano_floor(p, 0.1, price=[0.0]), "price: question 'q' costs 0"),
         (
             lambda p: fano_floor(p, 0.1, price=[1, 2, 3]),

@@ -93,7 +93,7 @@ class TestPlan:
         assert bought.recommended.performance.error < 0.2
 
     def test_price_and_loss_are_weighed_against_each_other(self):
-        problem = files.example("mushrooms")
+        problem = files.example("table1").replace(loss={"never": [["c1", "c4"]], "refer": 20.0})
         cheap, dear = (ct.plan(problem, cost=50, price=p) for p in (0.001, 0.1))
         for choices in (cheap, dear):
             both = [float(c.performance.cost + c.performance.risk) for c in choices.choices]
@@ -106,7 +106,7 @@ class TestPlan:
         [
             ({}, "exactly one of error, answers, cost and max_loss, got 0"),
             ({"error": 0.1, "answers": 3}, "got 2"),
-            ({"error": 1.5}, "from 0 to below 1"),
+            ({"error": 1.5}, "expected a number between 0 and 1, got 1.5; 1.5 % is 0.015"),
             ({"error": 0}, "out of reach"),
             ({"answers": 0}, "above 0"),
             ({"answers": 0.5}, "too low"),

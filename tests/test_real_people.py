@@ -93,6 +93,7 @@ def test_people_are_left_out_where_each_item_is_one_persons(data):
     assert float(fast.misclassification) < 0.6
 
 
+@pytest.mark.slow
 def test_nothing_is_learned_from_the_test_part(soybean):
     """Inverting every answer of the test part changes neither policy nor baseline."""
     split, learned = soybean

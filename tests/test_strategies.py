@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import find, given
+from hypothesis import Phase, find, given, settings
 
 import crowdtree as ct
 from crowdtree import Problem, design
@@ -43,4 +43,4 @@ def test_separability_agrees_with_the_designer(problem: Problem) -> None:
     ],
 )
 def test_every_kind_occurs(wanted) -> None:  # type: ignore[no-untyped-def]
-    find(problems(), wanted)
+    find(problems(), wanted, settings=settings(max_examples=2000, phases=[Phase.generate]))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from starlette.testclient import TestClient
 
+from crowdtree.errors import CrowdtreeError
 from crowdtree.store import Store
 from crowdtree.store.background import outbox
 from crowdtree.store.background.outbox import Message
 from crowdtree.store.owner import tokens
 from crowdtree.web import create_app
+from crowdtree.web.worker_process import WorkerProcess
 
 CSV = "task,text,gold\n" + "".join(f"i{k},This is item {k}.,\n" for k in range(20))
 
@@ -99,12 +103,45 @@ class Worker:
         return None if task is None else self.answer(task["lease"], answer).json()
 
 
+Made = tuple[list[tuple[float, str]], str, bytes | str]
+MADE: dict[bytes, Made] = {}
+"""Progress and results of jobs, by the job and its values."""
+
+
+class Planner(WorkerProcess):
+    """A worker process without a process, which does each job once for all tests."""
+
+    async def _run(self, job: Any, values: tuple[object, ...], report: Any) -> Any:
+        key = pickle.dumps((job, values))
+        if key not in MADE:
+            MADE[key] = await asyncio.to_thread(_done, job, values)
+        steps, kind, found = MADE[key]
+        for step in steps if report is not None else ():
+            report(*step)
+        if kind == "failed":
+            raise CrowdtreeError(found)
+        return pickle.loads(found)  # type: ignore[arg-type]
+
+    def open(self) -> Any:
+        """Start nothing."""
+
+
+def _done(job: Callable[..., Any], values: tuple[object, ...]) -> Made:
+    steps: list[tuple[float, str]] = []
+    try:
+        return steps, "done", pickle.dumps(job(lambda *step: steps.append(step), *values))
+    except CrowdtreeError as error:
+        return steps, "failed", str(error)
+
+
 @contextmanager
-def lab(database: str = "sqlite://", **options: Any) -> Iterator[Lab]:
-    """Make an application, use it, close it."""
+def lab(database: str = "sqlite://", process: bool = False, **options: Any) -> Iterator[Lab]:
+    """Make an application, use it, close it; with a worker process of its own if asked for."""
     clock = Clock()
     with Store(database, clock=clock, rng=0).opened() as store:
         app = create_app(store, **options)
+        if not process:
+            app.state.crowdtree.plans.process = Planner()
         with TestClient(app, raise_server_exceptions=False) as client:
             yield Lab(store, client, clock)
 

@@ -18,7 +18,7 @@ import grimp
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "figures" / "imports.svg"
 PACKAGE = "crowdtree"
-BOX, HEIGHT, ROW, WIDTH = 104, 26, 54, 760
+BOX, HEIGHT, ROW, WIDTH = 104, 26, 54, 800
 MARGIN = 20
 
 Edges = dict[tuple[str, str], int]
@@ -76,7 +76,8 @@ def places(rows: list[list[str]]) -> dict[str, tuple[float, float]]:
     for number, row in enumerate(rows):
         shift = 0.0 if len(row) > 1 else (-1, 0, 1)[number % 3] * 1.1 * BOX
         for i, name in enumerate(row):
-            x = WIDTH / 2 + shift + (i - (len(row) - 1) / 2) * (BOX + 60)
+            step = min(BOX + 60, (WIDTH - BOX - 2) / max(len(row) - 1, 1))
+            x = WIDTH / 2 + shift + (i - (len(row) - 1) / 2) * step
             made[name] = x, MARGIN + HEIGHT / 2 + number * ROW
     return made
 

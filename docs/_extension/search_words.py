@@ -1,15 +1,15 @@
-"""Teach the search the words of other tools, from a table of the glossary."""
+"""Teach the search the words of other tools, from ``search_words.toml``."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-GLOSSARY = Path(__file__).parent.parent / "glossary.md"
-HEADING = "## Words of other tools"
+WORDS = Path(__file__).with_suffix(".toml")
 
 
 def setup(app: Any) -> dict[str, bool]:
@@ -20,12 +20,12 @@ def setup(app: Any) -> dict[str, bool]:
 
 @cache
 def words() -> dict[str, list[tuple[str, str]]]:
-    """Words and anchors by page: those of the rows that link there."""
-    table = GLOSSARY.read_text(encoding="utf-8").partition(HEADING)[2]
+    """Words and anchors by page."""
     found = defaultdict(list)
-    for terms, meaning in re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", table, re.M):
-        for page, anchor in re.findall(r"\]\(([\w/-]+)\.md(?:#([\w-]+))?\)", meaning):
-            found[page] += [(word.strip(), anchor) for word in terms.split(",")]
+    for terms, targets in tomllib.loads(WORDS.read_text(encoding="utf-8")).items():
+        for target in targets:
+            page, _, anchor = target.partition("#")
+            found[page] += [(word, anchor) for word in terms.split(", ")]
     return dict(found)
 
 

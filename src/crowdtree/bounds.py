@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.checking import check_share
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.likelihood import binary_entropy, yes_probability
 from crowdtree.problem import Problem
@@ -55,8 +56,7 @@ def fano_bits(problem: Problem, error: float) -> float:
     >>> fano_bits(problem, 0.0), fano_bits(problem, 0.9)
     (2.0, 0.0)
     """
-    if not 0 <= error < 1:
-        raise CrowdtreeError(f"error: expected a probability from 0 to below 1, got {error}")
+    check_share("error", error, zero=True)
     n = problem.n_classes
     if error >= 1 - 1 / n:  # above it the formula is no longer monotone, and guessing suffices
         return 0.0
@@ -116,8 +116,7 @@ def burnashev_guide(
     >>> round(burnashev_guide(problem, 0.01), 3)
     6.823
     """
-    if not 0 < error < 1:
-        raise CrowdtreeError(f"error: expected a probability between 0 and 1, got {error}")
+    check_share("error", error)
     cost = checked_price(price, problem)
     bits = capacity(problem, yes_probability) / cost
     low, high = _extremes(problem, yes_probability)

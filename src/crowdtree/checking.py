@@ -23,7 +23,15 @@ import numpy as np
 
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["check_call", "check_options", "describe_type", "did_you_mean", "got", "is_number"]
+__all__ = [
+    "check_call",
+    "check_options",
+    "check_share",
+    "describe_type",
+    "did_you_mean",
+    "got",
+    "is_number",
+]
 
 
 Test = Callable[[Any], bool]
@@ -98,6 +106,24 @@ def check_options(
                 raise CrowdtreeError(f"{call} has no option {name!r}{did_you_mean(name, named)}")
     if types:
         check_call(function, options)
+
+
+def check_share(name: str, value: Any, *, zero: bool = False) -> float:
+    """Return a number between 0 and 1 (or 0, with `zero`); raise for anything else.
+
+    >>> check_share("error", 2)
+    Traceback (most recent call last):
+        ...
+    crowdtree.errors.CrowdtreeError: error: expected a number between 0 and 1, got 2; 2 % is 0.02
+    """
+    if is_number(value) and (0 < value < 1 or (zero and value == 0)):
+        return float(value)
+    number = is_number(value)
+    percent = f"; {value:g} % is {value / 100:g}" if number and 1 <= value < 100 else ""
+    raise CrowdtreeError(
+        f"{name}: expected a number between 0 and 1, got {f'{value:g}' if number else got(value)}"
+        + percent
+    )
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ __all__ = [
     "number",
     "percent",
     "percent_cell",
+    "percent_range",
     "plural",
     "short",
     "squeezed",
@@ -43,6 +44,15 @@ def percent(share: float) -> str:
     if text == "100" and missing > 1e-9:  # digits up to the first that differs from 100
         text = f"{100 - missing:.{-math.floor(math.log10(missing) + 1e-9)}f}"
     return f"{text} %"
+
+
+def percent_range(low: float, high: float) -> str:
+    """Write an interval of probabilities as percentages.
+
+    >>> percent_range(0.00951, 0.0123)
+    '0.951–1.23 %'
+    """
+    return f"{percent(low).removesuffix(' %')}–{percent(high)}"
 
 
 def percent_cell(share: float) -> str:

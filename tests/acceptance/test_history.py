@@ -129,7 +129,7 @@ def test_sqlite_survives_kills_a_clock_jump_and_adaptations(tmp_path: Path) -> N
 def test_postgresql_survives_its_own_restart_and_revisions(
     tmp_path: Path, postgres: Postgres
 ) -> None:
-    url = postgres.database()
+    url = postgres.migrated()
     crowd = play(
         url,
         tmp_path,
@@ -159,7 +159,7 @@ def test_postgresql_survives_its_own_restart_and_revisions(
 def test_long_history(database: str, tmp_path: Path, postgres: Postgres) -> None:
     """Hundreds of items per policy; servers and database crash repeatedly."""
     sqlite = database == "sqlite"
-    url = f"sqlite:///{tmp_path / 'history.db'}" if sqlite else postgres.database()
+    url = f"sqlite:///{tmp_path / 'history.db'}" if sqlite else postgres.migrated()
 
     def chaos(fleet: list[Server], clock: Path) -> list[Any]:
         rounds: list[Any] = []

@@ -129,7 +129,7 @@ def open_page(
             storage_state=session if owner else None,
             **options,
         )
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(60_000)
         contexts.append(context)
         return faults.watch(context.new_page())
 

@@ -114,10 +114,10 @@ def test_the_suggested_next_command_works(tmp_path, capsys, monkeypatch):
          "frontier F --price 2 --vote margin --error 0.01 -o plan.json"),
         ("frontier F --price 2 --answers 9 -o p.json", "report p.json --price 2"),
         ("design F --price 2 --worker-error 0.2",
-         "staff F --workers 30 --price 2.0 --worker-error 0.2"),
+         "staff F --workers 30 --price 2 --worker-error 0.2"),
         ("staff F --workers 9 --price 2 --pool question",
          "staff F --workers 9 --price 2 --pool question -o plan.json"),
-        ("staff F --workers 9 --price 2 -o p.json", "report p.json --price 2.0"),
+        ("staff F --workers 9 --price 2 -o p.json", "report p.json --price 2"),
         ("simulate F --items 20 --target-error 0.1", "explain F --target-error 0.1"),
     ],
 )  # fmt: skip

@@ -75,6 +75,27 @@ def test_a_sheet_repeats_what_waits_and_may_be_blind(started, tmp_path, capsys):
     assert result(capsys, "audit", "record", started, sheet)["checks"] == 1
 
 
+def test_known_items_are_no_checks_and_a_mistake_is_replaced(labels, tmp_path, capsys):
+    audit, known, sheet = (tmp_path / name for name in ("audit.json", "known.json", "sheet.csv"))
+    known.write_text(json.dumps([{"item": "p1", "truth": "dog"}, {"item": "p2", "truth": "cat"}]))
+    words = ("audit", "start", labels, "-o", audit, "--bound", 0.2, "--seed", 3, "--known", known)
+    assert run(*words) == 0
+    assert "2 known items are not drawn." in capsys.readouterr().out
+    item = result(capsys, "audit", "next", audit, "-n", 1)["items"][0]["item"]
+    sheet.write_text(f"item,right\n{item},no\n")
+    assert run("audit", "record", audit, sheet) == 0
+    assert "after 1 check with 1 wrong and 2 known items with 2 wrong." in " ".join(
+        capsys.readouterr().out.split()
+    )
+    sheet.write_text(f"item,right\n{item},yes\n")
+    assert "or --replace to replace the first" in complaint(capsys, "audit", "record", audit, sheet)
+    assert run("audit", "record", audit, sheet, "--replace") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "after 1 check with 0 wrong and 2 known items with 2 wrong." in said
+    assert "1 earlier result replaced; the audit keeps both." in said
+    assert result(capsys, "audit", "verify", audit, "--labels", labels)["replaced"] == 1
+
+
 def test_plan(labels, capsys):
     found = result(capsys, "audit", "plan", labels, "--bound", 0.15, "--replays", 50)
     assert 0 < found["low"] <= found["median"] <= found["high"] <= 60

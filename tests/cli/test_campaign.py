@@ -350,7 +350,10 @@ def test_items_are_listed_and_searched(run: Any) -> None:
     assert "There may be more: --most 20 lists them." in run("items", "1", "--most", "2")[1]
     assert run("items", "1", "--search", "nowhere")[1] == "0 items.\n"
     for words, wrong in (
-        (("--label", "vase"), "label: expected a class, got 'vase'; choose from mug, bowl, plate"),
+        (
+            ("--label", "vase"),
+            "--label: expected a class, got 'vase'; choose from mug, bowl, plate",
+        ),
         (("items.csv", "--search", "x"), "items: expected a file to add, or options to list"),
         (("--status", "lost"), "'lost' is not one of 'new', 'open'"),
     ):

@@ -51,7 +51,7 @@ def test_explain_takes_answers_and_a_plan_and_writes_a_page(tmp_path, capsys):
         (["--answers", "yes"], "got 'yes'"),
         (["--answers", "T9=yes"], "T9"),
         (["--html", "trace.gif"], "use --html trace.html"),
-        (["--target-error", "2"], "--target-error: expected a probability"),
+        (["--target-error", "2"], "--target-error: expected a number between 0 and 1"),
         (["--max-answers", "0"], "--max-answers: expected a whole number"),
         (["--max-answers", "1"], "needs at least"),
     ],

@@ -221,7 +221,7 @@ def test_label_studio_by_a_field_of_the_data_with_its_ground_truth(said, tmp_pat
     found, notes = learned(capsys, path, "--task", "ticket", "--labels", labels)
     assert "5 ground-truth annotations used as gold" in notes
     assert set(found["labels"]) == set(said)
-    assert labels.read_text().startswith("ticket,label,probability\n000,")
+    assert labels.read_text().startswith("ticket,label,probability,known\n000,")
     assert {worker["name"] for worker in found["workers"]} == set(PEOPLE)  # not the expert
     gold = {f"{n:03d}": KINDS[n % 3] for n in range(5)}
     assert found["labels"] == dict(ct.learn(_mapping(said), gold).labels)

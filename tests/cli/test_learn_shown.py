@@ -20,7 +20,7 @@ def test_bad_gold_and_bad_options_get_one_line(leaves, tmp_path, capsys):
     for text, words in (
         ("task,label\nleaf 1,rust\nleaf 2,blight\n", "'rust' is not among"),
         ("task,label\nleaf 1,blight\nleaf 1,healthy\n", "leaf 1"),
-        ("task,label\nnowhere,blight\n", "use the same ids"),
+        ("task,label\nnowhere,blight\n", "--gold: none of its items"),
         ("name\nx\n", "task"),
     ):
         gold.write_text(text)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.helpers import TABLE, complaint, result, run
+from crowdtree.text import number
 
 LOSS = "truth,robin,trout\nshark,500,500\nrefer,0.4\n"
 
@@ -39,7 +40,8 @@ def test_verbs_show_the_expected_loss(birds: Path, capsys: pytest.CaptureFixture
     assert "expected loss" in capsys.readouterr().out
     assert run("report", plan, "--out", birds / "report.html") == 0
     page = (birds / "report.html").read_text()
-    assert "expected loss per item (exact)" in page
+    assert f"expected loss {number(found['plan']['risk'])}" in page  # in the heading
+    assert '<th class="n">expected loss</th>' in page
 
 
 def test_a_loss_beside_the_table_is_found(birds: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,7 +56,8 @@ def test_a_loss_beside_the_table_is_found(birds: Path, capsys: pytest.CaptureFix
 def test_check_says_what_mistakes_cost(birds: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("check", birds / "birds.csv", "--loss", birds / "costs.csv")
     assert run(*words) == 0
-    assert "Losses: 1 to 500 per mistake; an expert costs 0.4\n" in capsys.readouterr().out
+    assert "Losses: 1 to 500 per mistake (most: " in (out := capsys.readouterr().out)
+    assert "); an expert costs 0.4\n" in out
     (birds / "costs.csv").write_text(LOSS.replace("0.4", "5"))
     assert run(*words) == 0
     told = "an expert costs 5 and is never asked, because the label eagle costs at most 1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,32 @@ def test_a_text_is_no_number(words, said, capsys: pytest.CaptureFixture[str]) ->
     assert said in complaint(capsys, "staff", "example:table1", *words)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("check", "null.json"), "null.json: expected fields (classes, questions), got nothing"),
+        (("check", "field.yaml"), "use one of crowdtree, kind, dash, dependence, loss, worker_err"),
+        (("check", "blank.yaml"), "add error: to it, or worker_error: for all questions"),
+        (("learn", "x.csv", "--format", "foo"), "json or wide, got 'foo' (see crowdtree learn"),
+        (("simulate", "tree.json", "--target-error", 0.1), "--target-error: is only for adaptive"),
+        (("simulate", "tree.json", "--workers", 4), "--workers: the plan has its votes already"),
+        (("simulate", "birds.csv", "--workers", 4), "--workers: is only for fixed trees; leave"),
+        (("campaign", "create", "birds.csv", "--target-error", 2), "it out, or add --adaptive"),
+    ],
+)
+def test_refusals_name_what_the_user_wrote(
+    words, said, tmp_path: Path, monkeypatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("birds.csv").write_text(TABLE)
+    Path("null.json").write_text("null")
+    entry = "classes: [a, b]\nquestions: [{name: q, outcome: [0, 1]}]\n"
+    Path("blank.yaml").write_text(entry)
+    Path("field.yaml").write_text(entry + "colour: red\n")
+    ct.save(ct.design(ct.example("table1")), "tree.json")
+    assert said in complaint(capsys, *words)
+
+
 def test_gold_may_have_the_columns_of_an_audit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -41,6 +68,37 @@ def test_gold_may_have_the_columns_of_an_audit(
     assert "column 'said' has other answers" in words
     (tmp_path / "answers.csv").write_text("task,worker,label,label\n0,a,x,y\n")
     assert "two columns are named 'label'" in complaint(capsys, "learn", tmp_path / "answers.csv")
+
+
+@pytest.mark.parametrize("name", ["g.csv", "g.json", "m.json", "g.jsonl", "g.xlsx", "s.json"])
+def test_gold_comes_in_every_format_of_answers(
+    name, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{k},{who},{'xy'[k % 2]}\n" for k in range(6) for who in "ab")
+    (tmp_path / "answers.csv").write_text("task,worker,label\n" + rows)
+    known, path = {"0": "x", "1": "y", "99": "x"}, tmp_path / name
+    objects = [{"task": int(task), "label": label} for task, label in known.items()]
+    if name == "g.csv":  # a filled sheet of checks: what counts is the truth
+        path.write_text("item,label,truth\n" + "".join(f"{k},z,{v}\n" for k, v in known.items()))
+    elif name == "g.xlsx":
+        book = pytest.importorskip("openpyxl").Workbook()
+        for row in (["task", "label"], *(list(one.values()) for one in objects)):
+            book.active.append(row)
+        book.save(path)
+    elif name == "s.json":
+        truth = [{"from_name": "label", "type": "choices", "value": {"choices": ["x"]}}]
+        note = {"id": 1, "completed_by": 1, "ground_truth": True, "result": truth}
+        other = {"id": 2, "completed_by": 2, "result": truth}
+        path.write_text(json.dumps([{"id": 0, "data": {}, "annotations": [note, other]}]))
+        known = {"0": "x"}
+    else:
+        lines = "\n".join(map(json.dumps, objects))
+        texts = {"g.json": json.dumps(objects), "m.json": json.dumps(known), "g.jsonl": lines}
+        path.write_text(texts[name])
+    assert run("learn", tmp_path / "answers.csv", "--gold", path, "--json") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["accuracy"]["known"] == len(known) - ("99" in known)
+    assert ("1 item of the gold without answers left out" in err) == ("99" in known)
 
 
 def test_a_report_has_a_price(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

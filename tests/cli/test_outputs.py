@@ -109,7 +109,10 @@ def test_the_price_of_a_plan(birds, capsys):
     assert found["expected_cost"] == pytest.approx(0.05 * found["expected_answers"])
     assert run("design", birds, "--price", 0.05) == 0
     assert "0.1 per item at 0.05 per answer." in capsys.readouterr().out
-    for bad in ("-1", "nan", "inf", "cheap"):
+    words = ("design", birds, "--price", 0.02)
+    extra = result(capsys, *words, "--price", "hunts=0.12")["expected_cost"]
+    assert extra > result(capsys, *words)["expected_cost"]
+    for bad in ("-1", "nan", "inf", "cheap", "hunts=1"):
         assert "--price" in complaint(capsys, "design", birds, "--price", bad)
 
 
@@ -119,7 +122,7 @@ def test_an_odd_worker_is_left_out_and_that_is_said(birds, capsys):
         assert run(*words, "--json") == 0
         out, err = capsys.readouterr()
         assert err == (
-            "crowdtree: warning: workers: 'marginal' adds workers in pairs, so that votes stay "
+            "crowdtree: warning: --workers: 'marginal' adds workers in pairs, so that votes stay "
             "odd: uses 4 of 5\n"
         )
         if verb == "staff":
@@ -134,9 +137,8 @@ def test_an_error_of_0_is_reached_without_errors_only(birds, capsys):
         made = found["plan"] if verb == "frontier" else found
         assert made["misclassification"] == 0
         for bad in (-0.1, 1, "nan"):
-            assert "expected a probability from 0 to below 1" in complaint(
-                capsys, verb, birds, *words, bad
-            )
+            said = complaint(capsys, verb, birds, *words, bad)
+            assert "error: expected a number between 0 and 1, got" in said
     assert "0 is out of reach" in complaint(capsys, "explain", birds, "--target-error", 0)
 
 

@@ -32,9 +32,9 @@ def test_pilot_agrees_with_the_library(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        (["--half-width", 0.7], "half_width"),
+        (["--half-width", 0.7], "--half-width: expected"),
         (["--level", 1], "level"),
-        (["--answers-per-item", 0], "answers_per_item"),
+        (["--answers-per-item", 0], "--answers-per-item: expected"),
     ],
 )
 def test_pilot_refuses_invalid_options(option, words, capsys):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import crowdtree as ct
+from cli.helpers import run
 from crowdtree.demo.example import ITEMS, example_items, load_example
-from crowdtree.demo.rehearsal import Person, people, rehearse, served
+from crowdtree.demo.rehearsal import people, served
 from crowdtree.errors import CrowdtreeError
 from crowdtree.report import LiveCampaign, LiveWorker, report_html
 from crowdtree.store import Store
@@ -18,26 +20,36 @@ from crowdtree.store.db.campaign_row import get_campaign, list_campaigns, tally
 from crowdtree.store.replay.verify import verify
 
 
-def test_a_campaign_from_the_link_to_the_labels(tmp_path: Path) -> None:
-    problem = ct.example("table1")
-    rng = np.random.default_rng(3)
-    items = example_items(problem, 12, rng, gold=4)
-    crowd = [Person(f"worker {n}", 3.0) for n in range(5)] + [Person("spammer", 0.0, True)]
-    seen: list[tuple[int, int]] = []
-    policy = {"example": "table1", "kind": "adaptive", "target_error": 0.02}
-    with served(tmp_path / "live.db") as owner:
-        run = rehearse(
-            owner, "small", problem, policy, items, crowd, report=lambda *at: seen.append(at)
-        )
-    assert len(run.truth) == len(run.labels) == 12
-    assert run.truth == [item["class"] for item in items if "gold" not in item]
-    assert float(run.wrong) <= 0.25  # five workers who hardly err, one who answers at random
-    assert seen[-1] == (12, 12)
-    assert run.answers > 0
-    assert run.checks > 0
-    assert sum(worker.answers for worker in run.workers) >= run.answers + run.checks
-    with Store(str(tmp_path / "live.db")).opened() as store:
+def test_the_demo_goes_from_a_table_to_audited_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = {"ITEMS": 12, "KNOWN": 4, "PEOPLE": 6, "SPAMMERS": 1, "SIMULATED": 500, "CHECKS": 5}
+    for name, value in {"EXAMPLE": "table1", **small}.items():
+        monkeypatch.setattr(f"crowdtree.cli.demo.{name}", value)
+    assert run("demo", "--out", tmp_path) == 0
+    out = capsys.readouterr().out
+    choices = ct.load(tmp_path / "plan.json")
+    assert choices == ct.plan(ct.example("table1"), error=0.01, price=0.02)
+    assert choices.recommended.summary[1:] in out
+    assert choices.reason in out
+    assert len(ct.load(tmp_path / "labels.csv")[0]) == 12
+    assert ct.load(tmp_path / "audit.json").checked == 5
+    words = (tmp_path / "report.html").read_text()
+    parts = ["Recommended", "The best fixed tree", "The campaign", "Learned from", "Audited"]
+    places = [words.index(part) for part in parts]
+    assert places == sorted(places)
+    with Store(str(tmp_path / "campaign.db")).opened() as store:
         assert store.read(lambda c: verify(c, 1))["agrees"]
+    monkeypatch.chdir(tmp_path)
+    shown = [line[2:] for line in out.splitlines() if line.startswith("$ ")]
+    assert [line.split()[1] for line in shown] == [
+        "plan", "simulate", "serve", "learn", "audit", "report"
+    ]  # fmt: skip
+    (tmp_path / "audit.json").unlink()  # which is not overwritten
+    for line in shown:
+        if " serve " not in line:
+            assert run(*shlex.split(line)[1:]) == 0, line
+    capsys.readouterr()
 
 
 def test_a_server_that_cannot_start_is_named(tmp_path: Path) -> None:
@@ -76,21 +88,22 @@ def test_the_example_is_loaded_once(tmp_path: Path) -> None:
         assert counts["new"] == ITEMS
 
 
-def test_the_report_shows_campaigns_beside_the_truth() -> None:
+def test_the_report_shows_a_campaign_beside_the_truth() -> None:
     plan = ct.staff(ct.design(ct.example("table1")), workers=8)
     crowd = [
         LiveWorker("ann", 10, 0.9, 0.92, "active"),
         LiveWorker("coin", 4, 0.5, 0.5, "paused", spammer=True),
     ]
-    run = LiveCampaign(
-        "the <plan>", ["a", "b", "b", "c"], ["a", "b", "c", None], 20, 6, 0.1, crowd, 2.0, 0.05
-    )
-    page = report_html(plan, live=[run])
-    assert "A live campaign" in page
-    assert "the &lt;plan&gt;" in page
-    assert "the <plan>" not in page
+    truth, labels = ["a", "b", "b", "<c>"], ["a", "b", "<c>", None]
+    live = LiveCampaign(truth, labels, 20, 6, 0.1, crowd, price=0.5, notes=[("Audited", "by <me>")])
+    page = report_html(plan, live=live)
+    assert "The campaign" in page
+    assert "by &lt;me&gt;" in page
+    assert "<me>" not in page
+    assert "<c>" not in page
     assert "50 %" in page  # two of four are wrong: one label, and one that is missing
-    assert run.mistakes == [("b", "c", 1), ("c", "no label", 1)]
-    assert run.found_out == (1, 0)
-    assert json.loads(json.dumps(run.to_dict()))["answers_per_item"] == 5.0
-    assert "A live campaign" not in report_html(plan)
+    assert live.mistakes == [("<c>", "no label", 1), ("b", "<c>", 1)]
+    assert live.found_out == (1, 0)
+    assert live.cost == 7.0  # of all 14 answers
+    assert json.loads(json.dumps(live.to_dict()))["answers_per_item"] == 5.0
+    assert "The campaign" not in report_html(plan)

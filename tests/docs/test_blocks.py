@@ -68,16 +68,9 @@ def calibrated() -> dict[str, Any]:
     return found
 
 
-def swept() -> dict[str, Any]:
-    problem = ct.example("table1")
-    policies = {"5 %": ct.AdaptivePolicy(problem, target_error=0.05)}
-    return {"problem": problem, "policies": policies, "crowds": {"as assumed": ct.Crowd()}}
-
-
 GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     "ct.Monitor(": monitored,
     "learned.policy(": calibrated,
-    "ct.sweep(": swept,
 }
 """What the page leaves to its reader, by a part of the block."""
 
@@ -95,7 +88,6 @@ def test_plain_blocks_run(page, block, tmp_path, monkeypatch):
     for part, make in GIVEN.items():
         if part in block:
             names |= make()
-    block = block.replace("items=1_000_000", "items=200, jobs=1")
     with (
         mock.patch("crowdtree.client.Client.of_link", autospec=True),
         mock.patch("crowdtree.client.work", autospec=True) as work,

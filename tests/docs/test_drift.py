@@ -84,24 +84,6 @@ def test_every_setting_has_a_text_and_those_in_the_pages_exist():
             assert setting in Settings.model_fields, f"{name}: {setting}"
 
 
-def test_every_setting_is_documented_with_its_default():
-    from crowdtree.store.settings import Settings
-
-    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", page("serving.md"), re.MULTILINE))
-    shown = {None: "none", "": "empty", True: "true", False: "false"}
-    for name, field in Settings.model_fields.items():
-        default = field.default
-        if isinstance(default, float):
-            expected = f"{default:g}" if default < 1e5 else f"{default:.0f}"
-        elif isinstance(default, dict):
-            expected = "none"
-        elif isinstance(default, int) and not isinstance(default, bool):
-            expected = str(default)
-        else:
-            expected = shown.get(default, f"`{default}`")
-        assert rows.get(name, "").strip() == expected, name
-
-
 def test_metrics_in_pages_and_dashboards_exist():
     from crowdtree.store import Store
     from crowdtree.web.metrics import exposition
@@ -143,14 +125,20 @@ def columns() -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "Items of a campaign", items.COLUMNS
     yield PROBLEM, (*layouts.QUESTION, *layouts.CLASS, *layouts.COMMENTS, "error", "text")
     yield PROBLEM, table_reader.SPECIAL
-    yield LABELS, (*audits.ITEM, *audits.ERROR, *audits.TRUTH, "probability")
+    yield LABELS, (*audits.ITEM, *audits.ERROR, *audits.KNOWN, "truth", "probability")
     yield AUDITS, audits.CHECK
     yield "Losses", (*loss.FIELDS, "truth")
     yield "Backups", tuple(Manifest.__annotations__)
     for section, models in {
         PROBLEM: (schema.ProblemFile, schema.ClassEntry, schema.QuestionEntry),
         "Plans": (schema.PlanFile,),
-        AUDITS: (schema.AuditFile, schema.LabelEntry, schema.KnownEntry, schema.DrawEntry),
+        AUDITS: (
+            schema.AuditFile,
+            schema.LabelEntry,
+            schema.KnownEntry,
+            schema.DrawEntry,
+            schema.ReplacedEntry,
+        ),
     }.items():
         for model in models:
             yield section, tuple(model.model_fields)

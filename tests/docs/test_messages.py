@@ -22,9 +22,6 @@ CASES: dict[str, tuple[str, ...]] = {
         "frontier birds.csv --error 1e-10",
         "audit plan labels.csv",
         "campaign status 1",
-        "campaign labels 9 --database c.db",
-        "campaign exclude 1 --worker 7 --database c.db",
-        "campaign create birds.csv --set prize=3 --database c.db",
         "restore made.backup --database c.db",
         "prolific submissions 1 --database c.db",
         "serve --processes 4 --database c.db",
@@ -36,7 +33,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "question,error,robin,eagle\nprior,,0.6,0.5\nhunts,0.1,0,1\n": ("design birds.csv",),
     "question,error,eagle,owl,trout\nflies,0.1,1,1,0\n": ("design birds.csv",),
     "photo,said\n1,x\n": ("learn birds.csv",),
-    "task,worker,label\n1,b,x\n2,b,y\n": ("learn birds.csv", "restore m.backup --database new.db"),
+    "task,worker,label\n1,b,x\n2,b,y\n": ("learn birds.csv",),
 }
 """What is in ``birds.csv`` (by default a table without mistakes), and commands that fail."""
 
@@ -44,7 +41,6 @@ CASES: dict[str, tuple[str, ...]] = {
 def printed(capsys: pytest.CaptureFixture[str]) -> Iterator[str]:
     Path("birds.csv").write_text(TABLE)
     Path("labels.csv").write_text("item,label,error\n1,robin,0.1\n")
-    Path("m.backup").write_text("cut")
     Path("items.csv").write_text("task,text\n1,a bird\n")
     for call in ("create birds.csv --adaptive", "items 1 items.csv", "start 1"):
         assert run("campaign", *call.split(), "--database", "c.db") == 0

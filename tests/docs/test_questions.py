@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import importlib.util
 import re
+import tomllib
 from typing import Any
 
 from tests.docs.pages import DOCS
@@ -81,7 +82,7 @@ SEARCH = """words => words.map(query => {
 """Pages that the site's own search finds, best first."""
 
 
-def glossary_words() -> dict[str, list[tuple[str, str]]]:
+def search_words() -> dict[str, list[tuple[str, str]]]:
     path = DOCS / "_extension" / "search_words.py"
     spec: Any = importlib.util.spec_from_file_location("search_words", path)
     module = importlib.util.module_from_spec(spec)
@@ -96,7 +97,7 @@ def test_a_search_for_words_of_other_tools_is_never_empty(site, browser):
     found = dict(zip(TRACKERS, page.evaluate(SEARCH, list(TRACKERS)), strict=True))
     assert len(found) >= 60
     assert [word for word, pages in found.items() if not pages] == []
-    wanted = [(word, name) for name, words in glossary_words().items() for word, _ in words]
+    wanted = [(word, name) for name, words in search_words().items() for word, _ in words]
     results = page.evaluate(SEARCH, [word for word, _ in wanted])
     page.close()
     assert len(wanted) > 200
@@ -109,13 +110,18 @@ def test_a_search_for_words_of_other_tools_is_never_empty(site, browser):
 
 
 def test_glossary_is_alphabetical_and_has_each_entry_once():
-    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
-    terms, others = (
-        [row.lower() for row in re.findall(r"^\| ([^|]+) \|", part, re.M)[1:] if "---" not in row]
-        for part in text.split("\n## Words of other tools")
-    )
-    assert len(terms) > 50
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8").lower()
+    terms = [row for row in re.findall(r"^\| ([^|]+) \|", text, re.M)[1:] if "---" not in row]
+    assert len(terms) > 30
     assert terms == sorted(set(terms))
-    assert others == sorted(set(others))
-    single = [word.strip() for row in others for word in row.split(",")]
+
+
+def test_words_of_the_search_are_sorted_and_lead_to_sections(site):
+    path = DOCS / "_extension" / "search_words.toml"
+    rows = [row.lower() for row in tomllib.loads(path.read_text(encoding="utf-8"))]
+    assert rows == sorted(rows)
+    single = [word for row in rows for word in row.split(", ")]
     assert sorted(single) == sorted(set(single))
+    for name, linked in search_words().items():
+        text = (site / f"{name}.html").read_text()
+        assert [anchor for _, anchor in linked if anchor and f'id="{anchor}"' not in text] == []

@@ -11,6 +11,8 @@ import pytest
 
 import crowdtree as ct
 from crowdtree.files import audits
+from crowdtree.files.gold import load_gold
+from crowdtree.files.grids import write_delimited
 
 KEY = b"a secret of sixteen bytes or more"
 
@@ -291,8 +293,56 @@ def test_foreign_files_are_refused(tmp_path):
         ct.verify_audit(tmp_path / "a.json")
     with pytest.raises(ct.CrowdtreeError, match="expected yes or no"):
         list(audits.read_checks(b"item,right\nx,maybe\n", name="s.csv"))
-    with pytest.raises(ct.CrowdtreeError, match="two truths"):
-        audits.read_known({"item": ["x", "x"], "truth": ["a", "b"]})
+
+
+def test_a_replaced_result_is_kept_and_the_bound_recomputed(tmp_path):
+    def checked(planned: int, mistakes: int, checks: int = 24) -> ct.Audit:
+        made = ct.Audit([0.05] * 30 + [0.3] * 30, planned=planned, bound=0.2, seed=5)
+        for k in range(checks):
+            drawn = made.draw()
+            made.record(drawn, wrong=k < mistakes, by="ann")
+            if k == 15:
+                for check in made.checks[:mistakes]:
+                    made.record(made.items[check.place], wrong=False, by="ben", replace=True)
+        return made
+
+    # Draws of equal chances do not depend on results: nothing of the mistakes is left.
+    assert checked(24, 3).upper == checked(24, 0).upper < checked(24, 3, checks=15).upper
+    made = checked(0, 3)
+    assert (made.replaced, made.standing.wrong, made.to_dict()["replaced"]) == (3, 0, 3)
+    assert made.checks[0].by == ["ben"]
+    assert made.checks[0].replaced[0].by == ("ann",)
+    ct.save(made, path := tmp_path / "audit.json")
+    assert ct.verify_audit(path).to_dict() == made.to_dict()
+    assert ct.load(path).checks == made.checks
+    data = audits.audit_to_dict(made)
+    for tamper in (
+        lambda draws: draws[0].pop("replaced"),  # then other items would have been drawn
+        lambda draws: draws[0]["replaced"][0].update(draws=20),
+        lambda draws: draws[20].update(replaced=draws[0]["replaced"]),
+    ):
+        tamper((edited := copy.deepcopy(data))["draws"])
+        edited["digest"] = audits._digest(edited)
+        with pytest.raises(ct.CrowdtreeError, match=r"draws\[|claims"):
+            ct.verify_audit(json.dumps(edited).encode(), name="audit.json")
+
+
+def test_items_that_were_known_are_marked_and_never_drawn(tmp_path):
+    answers = {"task": [*"aabbccdd"], "worker": [*"xyxyxyxy"], "label": [*"ccddccdc"]}
+    learned = ct.learn(answers, gold={"a": "c", "b": "d"})
+    path = tmp_path / "labels.csv"
+    write_delimited(
+        path, [list(table := learned.label_columns()), *zip(*table.values(), strict=True)]
+    )
+    labels = audits.load_labels(path)
+    assert labels.known == {"a": "c", "b": "d"} == audits.load_labels(learned).known
+    audit = ct.Audit(*labels)
+    assert sorted(audit.next(9)) == ["c", "d"]
+    audits.save_labels(labels, path)
+    assert audits.load_labels(path) == labels
+    assert load_gold(path).rows() == [("a", "c"), ("b", "d")]
+    by_hand = b"task,label,posterior_error,corrected\nx,c,0,true\ny,c,0.1,false\n"
+    assert audits.load_labels(by_hand, name="export.csv").known == {"x": "c"}
 
 
 def test_a_loaded_audit_equals_the_saved_one(tmp_path):

@@ -277,7 +277,7 @@ GOOD = {"task": [1, 1, 2, 2], "worker": ["a", "b", "a", "b"], "label": ["x", "x"
         (GOOD, {"1": "z"}, {"classes": ["x", "y"]}, "gold: class 'z' is not among 'x', 'y'"),
         (GOOD, {"1": "x", "2": "z"}, {}, "gold: class 'z' is not among 'x', 'y'"),
         (GOOD, {"task": [1, 1], "label": ["x", "y"]}, {}, "task '1' is both 'x' and 'y'"),
-        (GOOD, {"77": "x"}, {}, "none of its 1 tasks"),
+        (GOOD, {"77": "x"}, {}, "none of its items"),
         ({k: v[:1] for k, v in GOOD.items()}, None, {}, "two labels or more, got 'x' only"),
         ({**GOOD, "worker": ["a"] * 4, "task": [1, 2, 3, 4]}, None, {}, "one worker only"),
         ({"task": [], "worker": [], "label": []}, None, {}, "answers: no rows"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crowdtree import CrowdtreeError
-from crowdtree.learning import learn
+from crowdtree.learning import labels, learn
 from learn_crowds import labelled, one_question
 
 
@@ -170,6 +170,14 @@ def test_methods_of_others_are_not_discounted():
     learned = learn(crowd.answers, method="dawid-skene")
     assert learned.fitted_discount is None
     assert np.array_equal(learned.posterior, learned.labelling.posterior)
+
+
+def test_a_maximum_likelihood_that_does_not_converge_is_refused(monkeypatch):
+    crowd = one_question(np.random.default_rng(12), 60, 10, 5)
+    monkeypatch.setattr(labels, "MAX_STEPS", 2)
+    with pytest.raises(CrowdtreeError, match="dawid-skene did not converge in 2 steps"):
+        learn(crowd.answers, method="dawid-skene")
+    assert learn(crowd.answers).converged
 
 
 def test_updates_state_what_a_refit_states():

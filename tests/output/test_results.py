@@ -318,7 +318,13 @@ def test_load_recognises_tables_by_their_columns(tmp_path):
     studio = b'[{"id": 1, "annotations": [{"completed_by": 2, "result": [{"type": "choices", '
     studio += b'"from_name": "q", "value": {"choices": ["cat"]}}]}]}]'
     assert ct.load(studio, name="export.json").rows() == [("1", "q", "2", "cat")]
-    assert ct.load(b"item,label,error\nx,a,0.1\n", name="a.csv") == (["x"], ["a"], [0.1], None)
+    assert ct.load(b"item,label,error\nx,a,0.1\n", name="a.csv") == (
+        ["x"],
+        ["a"],
+        [0.1],
+        None,
+        None,
+    )
     assert ct.load(b"task,ann,ben\n1,cat,dog\n", "answers", name="a.csv", form="wide").n_rows == 2
 
 

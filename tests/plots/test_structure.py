@@ -80,15 +80,14 @@ def check_curves(svg: str) -> None:
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_the_charts_of_a_report(n: int) -> None:
-    from crowdtree.report import _charts, design_rows, staffing_rows
+def test_the_charts_of_a_plan(n: int) -> None:
+    from crowdtree.plots import charts
 
     value = ct.evaluate(ct.staff(ct.design(some_problem(n)), workers=4 * n))
-    made = _charts(value, design_rows(value), staffing_rows(value), "this plan")
-    assert set(made) == {"levels", "bounds", "staffing", "confusion", "designs"}
-    for name, svg in made.items():
-        check(svg, slanted=name == "confusion")
-    check_curves(made["staffing"])
+    check(charts.chart_svg(charts.level_chart(value.plan.levels)))
+    classes = value.tree.problem.classes
+    chart = charts.confusion_chart(value.confusion, classes, title="Labels of each class")
+    check(charts.chart_svg(chart), slanted=True)
 
 
 @pytest.mark.parametrize("n", SIZES)

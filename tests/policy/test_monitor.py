@@ -330,7 +330,7 @@ def test_a_campaign_with_revisions_replays():
 
 
 def test_bad_arguments():
-    with pytest.raises(CrowdtreeError, match="alpha: expected a probability"):
+    with pytest.raises(CrowdtreeError, match="alpha: expected a number between 0 and 1"):
         Monitor(AdaptivePolicy(TINY, strict=False), alpha=0)
     with pytest.raises(CrowdtreeError, match="question 7 does not exist"):
         Monitor(AdaptivePolicy(TINY, strict=False)).observe("x", Answer(7, 1))

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from crowdtree.report import report_html, write_report
-from crowdtree.text import number, percent
+from crowdtree.frontiers import Goal
+from crowdtree.planning import best_adaptive
+from crowdtree.report import LiveCampaign, LiveWorker, report_html, write_report
+from crowdtree.text import number, percent, percent_range
 from report.helpers import table_plan
 
 VOID = {"meta", "br"}
@@ -50,68 +52,93 @@ def read(page: str) -> Checker:
 
 
 @pytest.fixture(scope="module")
-def table_page() -> str:
-    return report_html(table_plan())
-
-
-@pytest.fixture(scope="module")
 def animals() -> tuple[ct.Plan, str]:
     tree = ct.design(ct.example("animals"))
     plan = ct.staff(tree, workers=4 * tree.n_nodes)
     return plan, report_html(plan)
 
 
-def test_the_summary_comes_first(table_page: str) -> None:
-    words = " ".join(read(table_page).text)
-    value = ct.evaluate(table_plan())
-    head = words[: words.index("The tree")]
-    assert percent(value.misclassification) in head
-    assert f"{value.expected_answers:.3g}" in head
-    assert str(table_plan().workers) in head
+def words_of(page: str) -> str:
+    return re.sub(r"\s+", " ", " ".join(read(page).text))
 
 
-def test_every_section_is_there(animals: tuple[ct.Plan, str]) -> None:
+def test_a_plan_and_what_an_adaptive_policy_would_do_come_first(animals: tuple[ct.Plan, str]):
     plan, page = animals
-    found = read(page)
-    words = " ".join(found.text)
-    headings = [
-        "What a label is worth", "What to do next", "The tree", "What each label is worth",
-        "Confusions", "Alternatives", "The plan, question by question", "Appendix", "Levels",
-        "Bounds", "Other designs",
-    ]  # fmt: skip
-    places = [words.index(f" {heading}") for heading in headings]
-    assert places == sorted(places)  # what a manager needs first, the paper's notation last
-    assert not re.search(r"F\^|entropy|H\(L0\)|P_m", words[: words.index("Appendix")])
-    assert all(name in words for name in plan.tree.problem.classes)
-    for node in plan.tree.nodes:
-        assert node.text in words
-        assert percent(float(plan.node_error[node.index] / node.share)) in words
-    for method in ("marginal", "paper-fm", "paper-fc", "random", "single", "everyone"):
-        assert method in words
-    assert len(found.ids) == len(set(found.ids))
-
-
-def test_the_summary_says_what_a_label_is_worth(animals: tuple[ct.Plan, str]) -> None:
-    plan, page = animals
-    words = " ".join(read(page).text)
-    head = words[: words.index("The tree")]
+    found, words = read(page), words_of(page)
+    parts = ["this plan", "adaptive policy", "one worker per question", "Cost", "How sure",
+             "What to do next", "The tree", "What each label is worth"]  # fmt: skip
+    places = [words.index(part) for part in parts]
+    assert places == sorted(places)
     value = ct.evaluate(plan)
-    worst = min(value.classes, key=lambda row: row.precision)
-    assert f"{percent(worst.precision)} are {worst.name}" in head
-    assert f"mostly {worst.confused_with}" in head
+    wrong, answers = percent(value.misclassification), number(value.expected_answers)
+    assert f"{wrong} wrong labels with {answers} answers per item" in words
+    assert f"this plan {wrong} exact {answers}" in words
+    adaptive = best_adaptive(plan.tree.problem, Goal(error=value.misclassification))
+    cells = f"{percent(adaptive.error)} {percent_range(*adaptive.error.interval)}"
+    assert f"adaptive policy {cells} {number(adaptive.answers)}" in words
+    assert adaptive.answers < value.expected_answers
+    assert "The best fixed tree" not in words
+    assert all(name in words for name in plan.tree.problem.classes)
+    assert all(node.text in words for node in plan.tree.nodes)
+    assert len(found.ids) == len(set(found.ids))
     for row in value.classes:
-        cells = [percent(share) for share in (row.share, row.labelled, row.recall, row.precision)]
-        assert re.search(rf"{row.name}\s+" + r"\s+".join(cells), words), row.name
+        shares = [percent(share) for share in (row.share, row.recall, row.precision)]
+        assert f"{row.name} {' '.join(shares)}" in words
 
 
-def test_the_adaptive_policy_stands_beside_the_plan(animals: tuple[ct.Plan, str]) -> None:
-    plan, page = animals
-    words = " ".join(read(page).text)
-    wrong = percent(ct.evaluate(plan).misclassification)
-    table = words[words.index(" Alternatives") :]
-    assert re.search(rf"this plan\s+{wrong}", table)
-    assert f"adaptive, target {wrong}" in table
-    assert "2,000 simulated items, 95 % interval" in table
+@pytest.fixture(scope="module")
+def choices() -> ct.PlanChoices:
+    problem = ct.example("table1")
+    prices = dict.fromkeys(problem.questions, 0.02) | {problem.questions[0]: 0.05}
+    return ct.plan(problem, error=0.02, price=prices)
+
+
+def test_the_recommended_policy_comes_first_and_the_fixed_tree_second(choices: ct.PlanChoices):
+    words = words_of(report_html(choices))
+    best, tree = choices.recommended.performance, choices.tree.performance
+    assert choices.recommended.kind == "adaptive"
+    parts = [choices.reason, "adaptive policy " + percent(best.error), "fixed tree, votes",
+             *choices.notes, "At a price", "How often each question", "What each label is worth",
+             "The best fixed tree", "To print or to explain"]  # fmt: skip
+    places = [words.index(part) for part in parts]
+    assert places == sorted(places)
+    for name, row, sure in (
+        ("adaptive policy", best, percent_range(*best.error.interval)),
+        (choices.tree.name, tree, "exact"),
+    ):
+        cells = (percent(row.error), sure, number(row.answers), number(row.cost))
+        assert f"{name} {' '.join(cells)}" in words
+    assert f"answers per item, at a cost of {number(best.cost)}" in words
+    whole = number(float(f"{1000 * best.cost:.3g}"))
+    assert f"At a price of 0.02 to 0.05 per answer that is {whole}." in words
+    assert "For example" not in words
+    assert choices.headline in choices._repr_html_()
+    assert choices.tree.proof in choices._repr_html_()
+    with pytest.raises(ct.CrowdtreeError, match="its own prices"):
+        report_html(choices, price=1.0)
+
+
+def test_labels_and_questions_are_those_of_the_recommended_policy(choices: ct.PlanChoices) -> None:
+    words = words_of(report_html(choices))
+    problem = choices.problem
+    run = ct.simulate(problem, choices.policy, items=20_000)
+    for name, often in run.answers_per_question.items():
+        assert f"{problem.text(problem.question_index(name))} {number(often)}" in words
+    for c, name in enumerate(problem.classes):
+        mine = run.truth_index == c
+        right = 1 - run.posterior_error[run.label_index == c].mean()
+        cells = (percent(problem.prior[c]), number(run.answers[mine].mean()), percent(right))
+        assert f"{name} {' '.join(cells)}" in words
+
+
+def test_a_recommended_tree_is_the_main_part() -> None:
+    sure = ct.example("table1").replace(worker_error=0.0)
+    choices = ct.plan(sure, error=0.02)
+    assert choices.recommended.kind == "tree"
+    words = words_of(report_html(choices))
+    assert "The tree" in words
+    assert "The best fixed tree" not in words
+    assert "Recall: of the items" in words
 
 
 def test_undecided_items_are_reported() -> None:
@@ -121,29 +148,7 @@ def test_undecided_items_are_reported() -> None:
     value = ct.evaluate(plan)
     assert f"{percent(value.undecided)} of all items are left undecided" in words
     assert "never given" in words
-    assert f"{percent(value.decided_error)} of the labelled items get a wrong label" in words
-
-
-def test_every_quantity_says_what_it_is(table_page: str) -> None:
-    words = " ".join(read(table_page).text)
-    for label in (
-        "exact",
-        "bound",
-        "approximation",
-        "does not hold",
-        "exact mean of all 120 orders",
-    ):
-        assert label in words
-    bounds = ct.evaluate(table_plan()).bounds
-    assert f"{bounds.printed_correct.lower:.4g}" in words
-    assert f"{bounds.product.lower:.4g}" in words
-
-
-def test_a_violated_printed_lower_bound_is_marked() -> None:
-    words = " ".join(read(report_html(ct.design(ct.example("table1")))).text)
-    assert words.count("printed; does not hold") == 2  # of P_m and of P_c
-    staffed = " ".join(read(report_html(table_plan())).text)
-    assert "printed; its lower end is not a bound" in staffed
+    assert f"{percent(value.decided_error)} wrong labels" in words
 
 
 def test_the_page_fetches_nothing_and_supports_dark_mode(animals: tuple[ct.Plan, str]) -> None:
@@ -184,7 +189,6 @@ def test_a_report_of_a_problem_with_a_loss_shows_what_mistakes_cost():
     checker.feed(report_html(plan))
     text = " ".join(checker.text)
     assert f"expected loss {number(ct.evaluate(plan).risk)}" in text
-    assert "The costliest confusion is" in text
     problem, value = plan.tree.problem, ct.evaluate(plan)
     deadly = problem.prior @ (value.confusion * (problem.loss.matrix == 1000)).sum(axis=1)
     assert f"{percent(deadly)} of the items get a label that costs 1,000" in text
@@ -195,29 +199,6 @@ def test_the_price_of_a_report_is_an_example_unless_it_is_given():
     assert "At a price of 0.05 per answer" in report_html(table_plan(), price=0.05)
 
 
-def test_the_cost_is_that_of_the_recommended_policy_at_the_prices_of_the_plan() -> None:
-    problem = ct.example("table1")
-    prices = dict.fromkeys(problem.questions, 0.02) | {problem.questions[0]: 0.05}
-    choices = ct.plan(problem, error=0.02, price=prices)
-    words = re.sub(r"\s+", " ", " ".join(read(report_html(choices)).text))
-    best, tree = choices.recommended.performance, choices.tree.performance
-    whole = number(float(f"{1000 * best.cost:.3g}"))
-    assert f"At a price of 0.02 to 0.05 per answer that is {whole}." in words
-    assert "For example" not in words
-    assert "this plan" not in words
-    table = words[words.index(" Alternatives") :]
-    for name, row in (("adaptive policy", best), ("until a lead", tree)):
-        cells = (percent(row.error), number(row.answers), number(row.cost))
-        assert f"{name} {' '.join(cells)}" in table
-    assert "adaptive, target" not in table
-    plain = ct.evaluate(choices.fixed_plan.tree)
-    asked = [problem.questions[q] for q in plain.tree.question]
-    cost = sum(n * prices[name] for n, name in zip(plain.answers_by_node, asked, strict=True))
-    assert f"{number(plain.expected_answers)} {number(cost)} exact" in table
-    with pytest.raises(ct.CrowdtreeError, match="its own prices"):
-        report_html(choices, price=1.0)
-
-
 def test_a_price_of_the_report_is_for_choices_without_prices() -> None:
     choices = ct.plan(ct.example("table1"), error=0.02)
     words = " ".join(read(report_html(choices, price=0.5)).text)
@@ -226,12 +207,17 @@ def test_a_price_of_the_report_is_for_choices_without_prices() -> None:
     assert number(cost) in words
 
 
-def test_a_phone_shows_the_cost_of_the_choices(browser: Any, tmp_path: Path) -> None:
-    choices = ct.plan(ct.example("table1"), error=0.02, price=0.02)
-    path = write_report(tmp_path / "report.html", choices)
-    with closing(browser.new_page(viewport={"width": 390, "height": 844})) as page:
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_answer_is_on_the_first_screen_and_nothing_is_cut(
+    width: int, choices: ct.PlanChoices, browser: Any, tmp_path: Path
+) -> None:
+    crowd = [LiveWorker("ann", 10, 0.9, 0.92, "active")]
+    live = LiveCampaign(["c1"] * 3, ["c1"] * 3, 20, 6, 0.1, crowd, price=0.02)
+    path = write_report(tmp_path / "report.html", choices, live=live)
+    with closing(browser.new_page(viewport={"width": width, "height": 844})) as page:
         page.goto(path.as_uri())
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        for head in page.locator("th:text-is('cost per item')").all():
-            box = head.bounding_box()
-            assert box["x"] + box["width"] <= 390
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        cut = "e => e.filter(e => e.scrollWidth > e.clientWidth + 1).length"
+        assert page.eval_on_selector_all(".scroll, figure, table", cut) == 0
+        shown = page.locator(".main table").bounding_box()
+        assert shown["y"] + shown["height"] <= 844

@@ -29,7 +29,7 @@ WORKERS = 9
 def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path_factory.mktemp('together') / 'store.db'}"
-    return request.getfixturevalue("postgres").database()
+    return request.getfixturevalue("postgres").migrated()
 
 
 def policy(name: str) -> Any:

@@ -59,7 +59,7 @@ def test_a_campaign_is_renamed_only_to_a_name_that_every_database_takes(url: str
 def test_two_owners_do_not_undo_each_others_settings(postgres: Postgres) -> None:
     made = plan_policy()
     waits = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
-    with Store(postgres.database()).opened() as store:
+    with Store(postgres.migrated()).opened() as store:
         number, _ = filled(store, 1)
 
         def change(connection: Any, **changes: Any) -> None:

@@ -56,7 +56,7 @@ def test_sqlite_is_durable(tmp_path: Path) -> None:
 
 def test_a_read_that_the_database_fails_can_be_repeated(postgres: Any) -> None:
     ending = "SELECT pg_terminate_backend(pg_backend_pid())"
-    with Store(postgres.database()).opened() as store:
+    with Store(postgres.migrated()).opened() as store:
         with pytest.raises(Unavailable, match="try again"):
             store.read(lambda connection: connection.exec_driver_sql(ending))
         assert store.read(lambda c: c.exec_driver_sql("SELECT 1").scalar_one()) == 1

@@ -39,6 +39,7 @@ from crowdtree.store.owner import campaigns as owner
 from crowdtree.store.owner.people import invite
 from crowdtree.store.queries.export import answer_rows
 from store.test_revising import STRICT, TABLE, Game, policies
+from storelab import games
 
 HASTY = AdaptivePolicy(TABLE, target_error=0.3, max_answers=5, strict=False)
 EXCLUDED = sa.select(sa.func.count()).where(answers.c.revised_fate == "excluded")
@@ -103,7 +104,7 @@ def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("slowly", "full_skips")
-@pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
+@games(3)
 def test_anything_can_happen_between_corrections(seed: int, url: str) -> None:
     game = Court(url, policies()[2 * seed % len(policies())], seed, n=8, most_skips=1)
     with game.store.opened():

@@ -26,7 +26,7 @@ from storelab import filled
 
 def test_webhooks_miss_no_label_that_commits_late(postgres: Postgres) -> None:
     waits = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted")
-    with Store(postgres.database()).opened() as store:
+    with Store(postgres.migrated()).opened() as store:
         number, _ = filled(store, 2)
         first, second = (
             sql.LabelLine(number, k, 0, 0.1, "leaf", answers=1, path="[]", at=0.0) for k in (1, 2)

@@ -50,6 +50,7 @@ from crowdtree.store.replay.verify import verify
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import ServedCampaign
 from crowdtree.store.serving.unit_of_work import UnitOfWork
+from storelab import games
 from weblab import ALONE, Clock
 
 TABLE = ct.example("table1")
@@ -213,9 +214,7 @@ def test_a_question_that_is_handed_out_does_not_change_the_other_that_is_open(ur
 
 
 @pytest.mark.usefixtures("slowly")
-@pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))]
-)
+@games(6)
 def test_anything_can_happen_between_revisions(seed: int, url: str) -> None:
     game = Game(url, policies()[seed % len(policies())], seed)
     with game.store.opened():

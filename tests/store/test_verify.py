@@ -36,7 +36,10 @@ from crowdtree.store.replay.verify import verify
 from storelab import filled, work
 from weblab import Clock
 
-KINDS = ("none", "curtailed", "margin", "adaptive", "calibrated")
+KINDS = (
+    *("curtailed", "calibrated"),
+    *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("none", "margin", "adaptive")),
+)
 
 
 def policy(kind: str) -> Any:
@@ -316,14 +319,17 @@ TAMPERED = {
 }
 
 
-@pytest.mark.parametrize("what", TAMPERED)
-def test_verify_finds_what_was_tampered_with(what: str, tmp_path: Path) -> None:
+def test_verify_finds_what_was_tampered_with(tmp_path: Path) -> None:
     with Store(f"sqlite:///{tmp_path / 'x.db'}").opened() as store:
         number, hashes = filled(store, 5)
         work(store, hashes)
         assert store.read(lambda c: verify(c, number))["agrees"]
-        store.write(lambda c: c.execute(TAMPERED[what]()).rowcount)
-        assert not store.read(lambda c: verify(c, number))["agrees"]
+        for what, change in TAMPERED.items():
+            with store.engine.connect() as connection:
+                assert connection.execute(change()).rowcount == 1, what
+                assert not verify(connection, number)["agrees"], what
+                connection.rollback()
+        assert store.read(lambda c: verify(c, number))["agrees"]
 
 
 def test_plain_items_are_replayed_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -230,7 +230,7 @@ def test_a_restart_in_the_middle_changes_nothing(
     for restart in (False, True):
         url = f"sqlite:///{tmp_path / f'{restart}.db'}"
         if kind == "postgresql":
-            url = request.getfixturevalue("postgres").database()
+            url = request.getfixturevalue("postgres").migrated()
         with live(url, 0.2) as game:
             while game.work(every=3, most=30):
                 if restart:
@@ -303,7 +303,7 @@ def test_what_could_not_be_written_is_read_again(
                 watch()
 
             monkeypatch.setattr(game, "watch", again)
-            game.work(every=2)
+            game.work(every=5)
             found.append(game.stored())
             assert game.agrees()
     assert found[0] == found[1]
@@ -389,7 +389,7 @@ def test_a_second_process_takes_over_when_the_first_is_gone(url: str) -> None:
 
 
 def test_a_line_that_commits_late_is_not_missed(postgres: Any) -> None:
-    with live(postgres.database(), 0.1, n=10) as game:
+    with live(postgres.migrated(), 0.1, n=10) as game:
         game.answer(game.workers[0])
         game.watch()
         with game.store.engine.connect() as other:
@@ -437,7 +437,7 @@ def test_a_table_chosen_after_the_last_answer_lets_the_campaign_finish(url: str)
 
 
 def test_a_claim_from_a_clock_that_was_ahead_is_taken_over(postgres: Any) -> None:
-    with live(postgres.database(), 0.1, n=10) as game:
+    with live(postgres.migrated(), 0.1, n=10) as game:
         game.answer(game.workers[0])
         game.watch()
         game.clock.now -= 3600

@@ -71,7 +71,7 @@ def test_many_threads_never_go_beyond_a_quota(url: str) -> None:
 
 
 def test_two_stores_on_one_postgresql_share_the_work(postgres: Postgres) -> None:
-    url = postgres.database()
+    url = postgres.migrated()
     with Store(url).opened() as one, Store(url).opened() as two:
         number, hashes = filled(one, 30)
         threads = [

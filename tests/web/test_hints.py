@@ -46,12 +46,13 @@ def texts() -> Iterator[str]:
                 yield found
 
 
-@pytest.mark.parametrize("text", sorted(set(texts())))
-def test_no_hint_of_the_library_names_an_option_on_the_web(text: str) -> None:
-    assert "--" not in api_words(text)
-    found = page_words(text)
-    assert "--" not in found
-    assert "pass " not in found
+def test_no_hint_of_the_library_names_an_option_on_the_web() -> None:
+    found = set(texts())
+    assert len(found) > 10
+    for text in found:
+        assert "--" not in api_words(text)
+        assert "--" not in page_words(text)
+        assert "pass " not in page_words(text)
 
 
 def test_refused_tables_say_what_to_do_on_the_page(app: Lab) -> None:

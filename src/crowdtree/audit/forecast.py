@@ -8,12 +8,12 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.audit.inputs import checked_errors, checked_share
+from crowdtree.audit.inputs import checked_errors
 from crowdtree.audit.kernels_numpy import replay
 from crowdtree.audit.ledger import Ledger, allowed_wrong
 from crowdtree.audit.records import Forecast
 from crowdtree.audit.strata import STRENGTH, stratify
-from crowdtree.checking import check_call
+from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError
 from crowdtree.rng import generator
 
@@ -63,7 +63,7 @@ def plan_audit(
     """
     check_call(plan_audit, locals())
     stated = checked_errors(list(errors), "errors")
-    bound, confidence = checked_share(bound, "bound"), checked_share(confidence, "confidence")
+    bound, confidence = check_share("bound", bound), check_share("confidence", confidence)
     if replays < 1:
         raise CrowdtreeError(f"replays: expected a whole number of 1 or more, got {replays}")
     rng = generator(seed)

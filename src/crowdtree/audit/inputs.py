@@ -12,14 +12,7 @@ from crowdtree.audit.costs import checked_risks
 from crowdtree.audit.records import Labels
 from crowdtree.errors import CrowdtreeError, one_line
 
-__all__ = ["checked_errors", "checked_labels", "checked_share"]
-
-
-def checked_share(value: Any, what: str) -> float:
-    """Accept a number between 0 and 1, or raise."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
-        raise CrowdtreeError(f"{what}: expected a number between 0 and 1, got {value!r}")
-    return float(value)
+__all__ = ["checked_errors", "checked_labels"]
 
 
 def checked_labels(

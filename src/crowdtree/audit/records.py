@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from crowdtree.result_methods import HtmlShown
 
-__all__ = ["Check", "Draw", "Forecast", "Labels", "MeanLoss", "Standing"]
+__all__ = ["Check", "Draw", "Forecast", "Labels", "MeanLoss", "Replaced", "Standing"]
 
 
 class Labels(NamedTuple):
@@ -18,6 +18,8 @@ class Labels(NamedTuple):
     labels: list[str]
     errors: list[float]
     risks: list[float] | None = None
+    known: dict[str, str] | None = None
+    """True labels of the items that were known before, such as the gold of a crowd."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,16 @@ class MeanLoss:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class Replaced:
+    """A result that was replaced after so many draws."""
+
+    draws: int
+    right: bool
+    truth: str | None
+    by: tuple[str, ...] = ()
+
+
 @dataclass
 class Check:
     """An item that was drawn, and what was found; `after` results were in when it was drawn."""
@@ -72,6 +84,8 @@ class Check:
     right: bool | None = None
     truth: str | None = None
     by: list[str] = field(default_factory=list)
+    replaced: list[Replaced] = field(default_factory=list)
+    """Earlier results, the oldest first."""
 
 
 class Draw(Protocol):

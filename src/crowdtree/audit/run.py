@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -14,13 +15,13 @@ from numpy.typing import NDArray
 
 from crowdtree.audit.costs import Costs
 from crowdtree.audit.forecast import REPLAYS, forecast_rest
-from crowdtree.audit.inputs import checked_labels, checked_share
+from crowdtree.audit.inputs import checked_labels
 from crowdtree.audit.kernels_numpy import draw
 from crowdtree.audit.ledger import Ledger, allowed_wrong, shared_estimates
-from crowdtree.audit.records import Check, Draw, Forecast, MeanLoss, Standing
+from crowdtree.audit.records import Check, Draw, Forecast, MeanLoss, Replaced, Standing
 from crowdtree.audit.runs import draw_weights
 from crowdtree.audit.strata import stratify
-from crowdtree.checking import check_call
+from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.rng import generator
@@ -100,13 +101,13 @@ class Audit(Framed, Saved, Plotted):
         labels: Sequence[Any] | None = None,
         errors: Sequence[float] | None = None,
         risks: Sequence[float] | None = None,
+        known: Mapping[str, str] | None = None,
         *,
         bound: float | None = None,
         confidence: float = 0.95,
         planned: int | None = None,
         seed: int | None = None,
         rng: np.random.Generator | int | None = None,
-        known: Mapping[str, str] | None = None,
         correct: bool = False,
         loss: Any = None,
         loss_bound: float | None = None,
@@ -125,15 +126,15 @@ class Audit(Framed, Saved, Plotted):
             missing = "labels" if labels is None else "errors"
             raise CrowdtreeError(f"{missing}: expected one per item, got none")
         named = checked_labels(items, labels, errors, risks)
-        self.items, self.labels, self.errors, self.risks = named
+        self.items, self.labels, self.errors, self.risks = named[:4]
         numbers = map(str, range(len(self.items)))
         self.numbered = set(self.labels) == {UNLABELLED} and self.items == list(numbers)
         if seed is not None and rng is not None:
             raise CrowdtreeError("seed, rng: expected one of the two, got both")
         if rng is not None:
             seed = int(rng.integers(2**32)) if isinstance(rng, np.random.Generator) else rng
-        self.bound = None if bound is None else checked_share(bound, "bound")
-        self.confidence = checked_share(confidence, "confidence")
+        self.bound = None if bound is None else check_share("bound", bound)
+        self.confidence = check_share("confidence", confidence)
         self.seed = int(seed or 0)
         if self.seed < 0:
             raise CrowdtreeError(f"seed: expected a whole number of 0 or more, got {seed}")
@@ -142,10 +143,6 @@ class Audit(Framed, Saved, Plotted):
         """Whether it was loaded from a signed certificate."""
         self._place = {name: place for place, name in enumerate(self.items)}
         self.known = {str(item): str(truth) for item, truth in (known or {}).items()}
-        known_right = {
-            self._find(i): self.labels[self._find(i)] == t for i, t in self.known.items()
-        }
-
         self.costs = None
         if loss is not None:
             truths = [truth for truth in self.known.values() if truth.rstrip("?") != UNSURE]
@@ -158,22 +155,30 @@ class Audit(Framed, Saved, Plotted):
         self.checks: list[Check] = []
         self._drawn: dict[int, Check] = {}
         self._weights: list[FloatArray] = []
+        self._open_ledgers()
+        self._pool = self._pools(self._known_right)
+        self._left = self._all.left.copy()  # not drawn; the ledger counts what is not checked
+
+    # ------------------------------------------------------------ setting up
+
+    def _open_ledgers(self) -> None:
+        """Begin to count results, with what was known before the audit."""
+        known = self._known_right
         self._chances: list[float] = []
         self._done = 0
         self._fixed = 0
         self._fixed_loss = 0.0
-        self._all = self._ledger(known_right, None)
-        self._lost = None if self.costs is None else self._loss_ledger(self.costs, known_right)
-        self._by_label = {
-            name: self._ledger(known_right, name) for name in sorted(set(self.labels))
-        }
-        self._pool = self._pools(known_right)
-        self._left = self._all.left.copy()  # not drawn; the ledger counts what is not checked
+        self._all = self._ledger(known, None)
+        self._lost = None if self.costs is None else self._loss_ledger(self.costs, known)
+        self._by_label = {name: self._ledger(known, name) for name in sorted(set(self.labels))}
         self._lean = (1.0, 1.0)
         self._lean_until = 0  # checks after which it is chosen anew
         self._guide = self._all  # the ledger that chances follow
 
-    # ------------------------------------------------------------ setting up
+    @property
+    def _known_right(self) -> dict[int, bool]:
+        places = {self._find(item): truth for item, truth in self.known.items()}
+        return {place: self.labels[place] == truth for place, truth in places.items()}
 
     def _find(self, item: Any) -> int:
         place = self._place.get(str(item))
@@ -350,10 +355,14 @@ class Audit(Framed, Saved, Plotted):
         right: bool | None = None,
         wrong: bool | None = None,
         by: str | None = None,
+        replace: bool = False,
     ) -> None:
         """Record what a check found: the true label, or whether the label is right.
 
-        Several people may check an item; their results must agree.
+        Several people may check an item; their results must agree. A result that was recorded by
+        mistake is replaced with `replace`: the audit keeps both and counts the new one, with the
+        chances of the draws as they were. The bound holds as long as the results that count are
+        right, so look for mistakes among all checks, not only among those that found one.
 
         Parameters
         ----------
@@ -365,6 +374,8 @@ class Audit(Framed, Saved, Plotted):
             Whether its label is right or wrong, where the true label is not given; give one.
         by
             Who checked it.
+        replace
+            Whether to replace an earlier result that differs.
         """
         place = self._find(item)
         if wrong is not None:
@@ -395,11 +406,17 @@ class Audit(Framed, Saved, Plotted):
         # A wrong label without a true one was counted as one that stays.
         differ |= self.correct and name is not None and check.right is False and not check.truth
         if check.right is not None and (holds != check.right or differ):
-            raise CrowdtreeError(
-                f"item {one_line(item)} was checked twice with different results "
-                f"({_found(check.right, check.truth)}, {_found(bool(holds), name)}); "
-                "settle it and record one"
-            )
+            if not replace:
+                raise CrowdtreeError(
+                    f"item {one_line(item)} was checked twice with different results "
+                    f"({_found(check.right, check.truth)}, {_found(bool(holds), name)}); "
+                    "settle it and record one, or pass replace=True (--replace) to replace the "
+                    "first"
+                )
+            old = Replaced(len(self.checks), check.right, check.truth, tuple(check.by))
+            check.replaced.append(old)
+            check.truth, check.by = None, []
+            self._open_ledgers()  # later draws keep the chances that they had
         check.right, check.truth = bool(holds), name if name is not None else check.truth
         if by is not None and by not in check.by:
             check.by.append(str(by))
@@ -432,8 +449,12 @@ class Audit(Framed, Saved, Plotted):
         Raises where they are not what the seed, the labels and the results give.
         """
         check_call(Audit.follow, {"draws": draws})
+        replaced = [k for k, entry in enumerate(draws) if _replaced(entry)]
         for number in range(len(self.checks), len(draws)):
             entry = draws[number]
+            for earlier in replaced:
+                if earlier < number and _replaced(draws[earlier])[0].draws <= number:
+                    self._repeat(draws, earlier)
             for earlier in range(self._done, min(entry.after, number)):
                 self._repeat(draws, earlier)
             if entry.after != self._done:
@@ -460,14 +481,23 @@ class Audit(Framed, Saved, Plotted):
             if check.right is not None:
                 raise CrowdtreeError(f"draws[{number}]: its result was not written down")
             return
-        if (check.right, check.truth, check.by) == (entry.right, entry.truth, [*entry.by]):
-            return
-        try:
-            self.record(entry.item, entry.truth, right=entry.right)
-            for person in entry.by:
-                self.record(entry.item, entry.truth, right=entry.right, by=person)
-        except CrowdtreeError as error:
-            raise CrowdtreeError(f"draws[{number}]: {error}") from None
+        old = _replaced(entry)
+        for k, result in enumerate((*old, entry)):
+            if k < len(check.replaced):
+                continue
+            if k and old[k - 1].draws > len(self.checks):
+                return  # it was replaced later
+            if (check.right, check.truth, check.by) == (result.right, result.truth, [*result.by]):
+                continue
+            given = {"right": result.right, "replace": k > 0}
+            try:
+                self.record(entry.item, result.truth, **given)
+                for person in result.by:
+                    self.record(entry.item, result.truth, by=person, **given)
+            except CrowdtreeError as error:
+                raise CrowdtreeError(f"draws[{number}]: {error}") from None
+        if [*map(_plain, check.replaced)] != [*map(_plain, old)]:
+            raise CrowdtreeError(f"draws[{number}]: results were replaced in another order")
 
     # ------------------------------------------------------------ what is known
 
@@ -508,7 +538,7 @@ class Audit(Framed, Saved, Plotted):
     def needed(self, bound: float, replays: int = REPLAYS) -> float:
         """Estimate how many more checks certify a bound: a median, infinite if out of reach."""
         check_call(Audit.needed, locals())
-        total = allowed_wrong(checked_share(bound, "bound"), len(self.items)) + 1
+        total = allowed_wrong(check_share("bound", bound), len(self.items)) + 1
         ledger = self._all
         state = "reached" if ledger.most_wrong() < total else "open"
         if ledger.wrong >= total:
@@ -583,6 +613,19 @@ class Audit(Framed, Saved, Plotted):
         drawn = draw_weights(self._chances, left)
         found = dict.fromkeys(self.known, 1.0)
         return found | {self.items[p]: w for p, w in zip(places, drawn, strict=True)}
+
+    @property
+    def known_wrong(self) -> Counter[str]:
+        """Wrong labels among the items that were known from the start, by label.
+
+        `standing.wrong` counts them too, though they are no checks.
+        """
+        return Counter(self.labels[p] for p, right in self._known_right.items() if not right)
+
+    @property
+    def replaced(self) -> int:
+        """Results that were replaced by later ones."""
+        return sum(len(check.replaced) for check in self.checks)
 
     @property
     def by_label(self) -> dict[str, Standing]:
@@ -671,6 +714,7 @@ class Audit(Framed, Saved, Plotted):
             "corrected": self.corrected,
             "drawn": len(self.checks),
             "known": len(self.known),
+            **({"replaced": self.replaced} if self.replaced else {}),
             "stated": float(np.mean(self.errors)),
             "labels": {name: found.to_dict() for name, found in self.by_label.items()},
             **({} if cost is None else {"loss": cost.to_dict()}),
@@ -678,8 +722,9 @@ class Audit(Framed, Saved, Plotted):
 
     def __repr__(self) -> str:
         found = self.standing
+        wrong = found.wrong - self.known_wrong.total()
         return (
-            f"<Audit: {found.checks:,} of {plural(found.items, 'item')} checked, {found.wrong:,} "
+            f"<Audit: {found.checks:,} of {plural(found.items, 'item')} checked, {wrong:,} "
             f"wrong; at most {percent(found.upper)} wrong ({percent(self.confidence)} confidence)>"
         )
 
@@ -717,6 +762,15 @@ def _checked_loss_bound(bound: Any, costs: Costs | None) -> float | None:
     if isinstance(bound, bool) or not isinstance(bound, int | float) or not 0 < bound < math.inf:
         raise CrowdtreeError(f"loss_bound: expected a number above 0, got {bound!r}")
     return float(bound)
+
+
+def _replaced(entry: Draw) -> Sequence[Any]:
+    """Earlier results of a draw; those of campaigns have none."""
+    return getattr(entry, "replaced", ())
+
+
+def _plain(result: Any) -> tuple[Any, ...]:
+    return result.draws, result.right, result.truth, tuple(result.by)
 
 
 def _found(right: bool, truth: str | None) -> str:

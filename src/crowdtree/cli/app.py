@@ -112,7 +112,7 @@ def _run(arguments: list[str]) -> int:
         result = command.main(arguments, prog_name="crowdtree", standalone_mode=False)
         sys.stdout.flush()
     except CrowdtreeError as error:
-        return _fail(option_words(str(error)))
+        return _fail(option_words(str(error), inputs.written()))
     except USAGE_FAULT as error:
         context = getattr(error, "ctx", None)
         verb = context.command_path if context else "crowdtree"
@@ -143,7 +143,8 @@ def _usage_words(error: Any, arguments: list[str]) -> str:
     words = str(error.format_message())
     kind = re.search(r"Input should be a valid (number|integer)\b[^(]*", words)
     names = getattr(getattr(error, "param", None), "opts", [])
-    if kind is None:
+    choice = re.search(r"('[^']*') is not one of (.*)\.", words)
+    if kind is None and choice is None:
         return words
     given = [value for name, value in itertools.pairwise(arguments) if name in names]
     given += [word.partition("=")[2] for word in arguments if word.partition("=")[0] in names]
@@ -151,6 +152,10 @@ def _usage_words(error: Any, arguments: list[str]) -> str:
     variable = str(getattr(error.param, "envvar", "")) if names else ""
     if not given and variable in os.environ:
         names, given = [variable], [os.environ[variable]]
+    if choice is not None:
+        *most, last = choice[2].replace("'", "").split(", ")
+        return f"{(names or [''])[0]}: expected {', '.join(most)} or {last}, got {choice[1]}"
+    assert kind is not None
     what = "expected a number" if kind[1] == "number" else "expected a whole number"
     got = f", got {one_line(given[-1])}" if given else ""
     share = cell_number(given[-1]) if given and "%" in given[-1] else math.nan
@@ -186,6 +191,6 @@ def _show_warning(
 ) -> None:
     del category, filename, lineno, line
     print(
-        f"crowdtree: warning: {streams.visible(option_words(str(message)))}",
+        f"crowdtree: warning: {streams.visible(option_words(str(message), inputs.written()))}",
         file=file or sys.stderr,
     )

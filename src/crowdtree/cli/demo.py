@@ -1,7 +1,9 @@
-"""The verb `demo`: the main job end to end, with a live campaign."""
+"""The verb `demo`: from a table to audited labels, with a live campaign."""
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,39 +11,181 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crowdtree import files
+from crowdtree.audit import Audit
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import import_server
 from crowdtree.cli.options import AsJson, Folder, check_folder
-from crowdtree.cli.render.plan import show_tree
-from crowdtree.cli.render.progress import counting, progress
-from crowdtree.designers import design
-from crowdtree.evaluation import evaluate
-from crowdtree.paper import reproduce
-from crowdtree.plots import draw_tree
+from crowdtree.cli.render.progress import counting, job_words, progress
+from crowdtree.learning import learn
+from crowdtree.output import load
+from crowdtree.planning import plan
 from crowdtree.report import write_report
-from crowdtree.staffing import staff
-from crowdtree.text import amount, percent
+from crowdtree.simulation import simulate
+from crowdtree.text import amount, number, percent, percent_range, plural
 
 if TYPE_CHECKING:
-    from crowdtree.fixed_plan import Plan
+    from crowdtree.planning import PlanChoices
     from crowdtree.report import LiveCampaign
 
 __all__ = ["demo_verb"]
 
-PAIRS_PER_NODE = 3
-PEOPLE, SPAMMERS = 30, 2
-TARGET = 0.02
-TITLES = {"table1": "Table 1 of the paper", "animals": "Animals in photographs"}
+EXAMPLE = "animals"
+ERROR, PRICE = 0.01, 0.02
+ITEMS, KNOWN = 120, 20
+PEOPLE, SPAMMERS = 25, 2
+SIMULATED = 10_000
+CHECKS = 50
+
+
+class Demo:
+    """The steps of the demo. Each prints the command that does it, and one or two lines."""
+
+    def __init__(self, out: Path, quiet: bool) -> None:
+        self.out, self.quiet = out, quiet
+        self.console = render.console()
+        self.problem = files.example(EXAMPLE)
+        self.results: dict[str, Any] = {"out": str(out)}
+        self.steps = 0
+        self.truth: dict[str, str] = {}
+
+    def run(self) -> None:
+        """Plan, simulate, run a campaign, learn, audit and report."""
+        choices = self.plan()
+        self.simulate(choices)
+        live = self.campaign(choices)
+        notes = [("Learned from the answers", self.learn()), ("Audited", self.audit())]
+        self.begin("Report", "report", self.path("plan.json"))
+        page = write_report(self.out / "report.html", choices, live=replace(live, notes=notes))
+        self.say(f"Open [bold]{page}[/] in a browser.")
+
+    def begin(self, title: str, *words: object) -> None:
+        """Print the number of a step, its title and its command."""
+        self.steps += 1
+        verb, file, *more = words
+        if not self.quiet:
+            self.console.print(f"[bold]{self.steps}. {title}[/]")
+            line = render.command(str(verb), str(file), *more)
+            self.console.print(f"$ {line}", style="dim", markup=False, soft_wrap=True)
+
+    def say(self, *lines: str) -> None:
+        """Print the result of a step."""
+        if not self.quiet:
+            for line in lines:
+                self.console.print(line)
+            self.console.print()
+
+    def path(self, name: str) -> str:
+        """Path of a file of the demo."""
+        return str(self.out / name)
+
+    def plan(self) -> PlanChoices:
+        """Plan for an error."""
+        goal = ("--error", ERROR, "--price", PRICE, "-o", self.path("plan.json"))
+        self.begin("Plan: how to ask people", "plan", f"example:{EXAMPLE}", *goal)
+        with progress(job_words) as watch:
+            choices = plan(self.problem, error=ERROR, price=PRICE, progress=watch)
+        choices.save(self.out / "plan.json")
+        self.results["plan"] = choices.to_dict()
+        self.say(
+            f"{self.problem.n_classes} classes, {self.problem.n_questions} yes/no questions, at "
+            f"most {percent(ERROR)} wrong labels, {PRICE} per answer.",
+            f"[bold]{choices.headline}[/]",
+            choices.reason,
+        )
+        return choices
+
+    def simulate(self, choices: PlanChoices) -> None:
+        """Try the plan on simulated items."""
+        self.begin("Simulate: try it first", "simulate", self.path("plan.json"))
+        run = simulate(self.problem, choices.policy, items=SIMULATED)
+        self.results["simulation"] = run.to_dict()
+        wrong = run.misclassification
+        self.say(
+            f"{SIMULATED:,} simulated items: {percent(wrong)} wrong "
+            f"({percent_range(*wrong.interval)}) with {amount(run.answers_per_item, 'answer')} "
+            "per item."
+        )
+
+    def campaign(self, choices: PlanChoices) -> LiveCampaign:
+        """Run the plan as a live campaign, with simulated workers."""
+        rehearsal = import_server("crowdtree.demo.rehearsal")
+        from crowdtree.demo.example import example_items
+
+        rng = np.random.default_rng(0)
+        items = example_items(self.problem, ITEMS, rng, KNOWN)
+        crowd = rehearsal.people(PEOPLE, SPAMMERS, rng)
+        self.truth = {item["task"]: item["class"] for item in items}
+        self._write_known(items)
+        database = self.out / "campaign.db"
+        for old in self.out.glob("campaign.db*"):
+            old.unlink()
+        self.begin("Campaign: ask people, here simulated", "serve", "--database", database)
+        with rehearsal.served(database) as owner, progress(counting("labels")) as watch:
+            live: LiveCampaign = rehearsal.rehearse(
+                owner, choices.policy, items, crowd, self.out, price=PRICE, rng=1, report=watch
+            )
+        self.results["campaign"] = live.to_dict()
+        random, others = live.found_out
+        self.say(
+            f"{ITEMS} items and {PEOPLE} workers, {SPAMMERS} of whom answer at random; a server on "
+            "this machine.",
+            f"[bold]{percent(live.wrong)} wrong[/] ({percent_range(*live.wrong.interval)}; the "
+            f"server estimates {percent(live.estimated_error)}) with "
+            f"{amount(live.answers_per_item, 'answer')} per item, {number(live.cost or 0)} paid "
+            "in all.",
+            f"Paused: {random} of the {SPAMMERS} who answer at random, {others} of the others. "
+            f"Labels: {self.path('labels.csv')}",
+        )
+        return live
+
+    def _write_known(self, items: Sequence[dict[str, str]]) -> None:
+        with (self.out / "known.csv").open("w", newline="", encoding="utf-8") as file:
+            known = [(item["task"], item["gold"]) for item in items if "gold" in item]
+            csv.writer(file).writerows([("task", "label"), *known])
+
+    def learn(self) -> str:
+        """Learn labels and workers from the answers."""
+        answers, known = self.path("answers.csv"), self.path("known.csv")
+        options = ("--gold", known, "--problem", f"example:{EXAMPLE}")
+        self.begin("Learn: what the answers say by themselves", "learn", answers, *options)
+        learned = learn(answers, known, problem=self.problem)
+        worst = sorted(learned.workers, key=lambda name: learned.workers[name].skill)[:SPAMMERS]
+        right, who = learned.accuracy, " and ".join(name.partition(" ")[2] for name in worst)
+        self.results["learned"] = {"accuracy": right.value, "least_skilled": worst}
+        words = (
+            f"{percent(right.value)} of the labels are right (estimate, "
+            f"{percent_range(right.low, right.high)}). The least skilled workers: {who}."
+        )
+        self.say(words)
+        return words
+
+    def audit(self) -> str:
+        """Check some labels, and certify how many of all are wrong."""
+        path, labels = self.path("audit.json"), self.path("labels.csv")
+        options = ("--planned", CHECKS, "-o", path)
+        self.begin("Audit: certify the labels", "audit start", labels, *options)
+        audit = Audit(*load(labels), planned=CHECKS, seed=0)
+        for item in audit.next(CHECKS):
+            audit.record(item, self.truth[item])
+        audit.save(path)
+        self.results["audit"] = audit.to_dict()
+        words = (
+            f"An expert checks {plural(CHECKS, 'label')}, drawn at random, and finds "
+            f"{audit.to_dict()['wrong']} wrong: at most {percent(audit.upper)} of all labels are "
+            "wrong, with 95 % confidence, whatever the table and the workers did."
+        )
+        self.say(words)
+        return words
 
 
 def demo_verb(
     out: Folder = Path("out/demo"),
     as_json: AsJson = False,
 ) -> None:
-    """Run everything on two examples, with a live campaign.
+    """Go from a table to audited labels, with a live campaign.
 
-    Designs, staffs and draws two trees, runs a campaign, and recomputes the paper. The campaign
-    runs over HTTP on this machine; only its workers are simulated.
+    Plans, simulates, runs a campaign, learns from its answers and audits its labels, and writes a
+    report. The campaign runs over HTTP on this machine; only its workers are simulated.
 
     Example:
 
@@ -49,91 +193,6 @@ def demo_verb(
     """
     check_folder(out)
     out.mkdir(parents=True, exist_ok=True)
-    found: dict[str, Any] = {"out": str(out)}
-    console = render.console()
-    for name, page in (("table1", "table1.html"), ("animals", "report.html")):
-        plan, found[name] = _design(name, out, console, as_json)
-        live = _campaigns(plan, out, console, as_json) if name == "animals" else []
-        write_report(out / page, plan, live=live)
-    found["campaigns"] = {run.name: run.to_dict() for run in live}
-    result = reproduce(out / "paper")
-    found["paper"] = result.to_dict()
-
-    def show(console: Any) -> None:
-        console.rule("[bold]The paper, recomputed[/]", align="left", style="dim")
-        for line in result.lines():
-            console.print(line, soft_wrap=True)
-        console.print(f"\nOpen [bold]{out / 'report.html'}[/] and {out / 'paper' / 'index.html'}.")
-
-    render.emit(as_json, found, show)
-
-
-def _design(name: str, out: Path, console: Any, quiet: bool) -> tuple[Plan, dict[str, float]]:
-    """Design, staff and draw an example."""
-    tree = design(files.example(name))
-    plan = staff(tree, workers=2 * PAIRS_PER_NODE * tree.n_nodes)
-    alone, staffed = evaluate(tree), evaluate(plan)
-    files.save_plan(plan, out / f"{name}.plan.json")
-    draw_tree(plan, out / f"{name}.tree.svg")
-    if not quiet:
-        console.rule(f"[bold]{TITLES[name]}[/]", align="left", style="dim")
-        show_tree(console, staffed)
-        console.print(
-            f"One worker per question: [bold]{percent(alone.misclassification)}[/] wrong. "
-            f"With {plan.workers} workers: [bold]{percent(staffed.misclassification)}[/], "
-            f"{amount(staffed.expected_answers, 'answer')} per item.\n"
-        )
-    return plan, {
-        "misclassification": alone.misclassification,
-        "staffed": staffed.misclassification,
-        "expected_answers": staffed.expected_answers,
-    }
-
-
-def _campaigns(plan: Plan, out: Path, console: Any, quiet: bool) -> list[LiveCampaign]:
-    """Run the plan and the adaptive policy as live campaigns, with the same items and people."""
-    rehearsal = import_server("crowdtree.demo.rehearsal")
-    from crowdtree.demo.example import GOLD, ITEMS, example_items
-
-    problem, rng = plan.tree.problem, np.random.default_rng(0)
-    items = example_items(problem, ITEMS, rng, GOLD)
-    crowd = rehearsal.people(PEOPLE, SPAMMERS, rng)
-    wishes = {
-        "the plan": ({"plan": files.plan_to_dict(plan)}, evaluate(plan).misclassification),
-        f"adaptive ({percent(TARGET)} asked for)": (
-            {"example": "animals", "kind": "adaptive", "target_error": TARGET},
-            None,
-        ),
-    }
-    database = out / "campaign.db"
-    for old in out.glob("campaign.db*"):
-        old.unlink()
-    if not quiet:
-        console.rule("[bold]A live campaign over HTTP[/]", align="left", style="dim")
-        console.print(
-            f"{ITEMS} items, {PEOPLE} simulated workers of mixed skill, {SPAMMERS} of them "
-            "spammers. The server sees their answers only.",
-        )
-    runs = []
-    with rehearsal.served(database) as owner:
-        for name, (policy, promised) in wishes.items():
-            with progress(counting(name)) as watch:
-                run = rehearsal.rehearse(
-                    owner, name, problem, policy, items, crowd, rng=1, report=watch
-                )
-            runs.append(replace(run, promised=promised))
-            if not quiet:
-                console.print(_said(run), highlight=False)
-    if not quiet:
-        console.print(f"[dim]To view it: crowdtree serve --database {database}[/]\n")
-    return runs
-
-
-def _said(run: LiveCampaign) -> str:
-    """Summarise a campaign in one line."""
-    spammers, others = run.found_out
-    return (
-        f"[bold]{run.name}[/]: {percent(run.wrong)} wrong ({percent(run.wrong.low)} to "
-        f"{percent(run.wrong.high)}) with {amount(run.answers_per_item, 'answer')} per item; "
-        f"{spammers} of {SPAMMERS} spammers paused, and {others} of the others."
-    )
+    demo = Demo(out, as_json)
+    demo.run()
+    render.emit(as_json, demo.results, lambda _: None)

@@ -90,6 +90,7 @@ def design_verb(
     """
     options = limits.options(method)
     problem = inputs.read_problem(file, reading)
+    prices = inputs.read_prices(problem, outputs.price)
     with progress.progress(progress.search_words) as watch:
         if method == "optimal":
             options["progress"] = watch
@@ -97,4 +98,4 @@ def design_verb(
     words: list[object] = [] if method == "fm" else ["--design", method]
     words += ["--seed", seed] if seed else []
     words += ["--workers", 10 * tree.n_nodes, *outputs.price_words, reading]
-    finish(evaluate(tree), outputs, render.command("staff", file, *words))
+    finish(evaluate(tree), outputs, render.command("staff", file, *words), prices)

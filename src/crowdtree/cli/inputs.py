@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from crowdtree import files
 from crowdtree.cli import streams
-from crowdtree.cli.options import Reading, ReadingGroups, check_price, given
+from crowdtree.cli.options import Prices, Reading, ReadingGroups, check_price, given
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.files.formats import ending_of_content
@@ -34,6 +32,7 @@ __all__ = [
     "say",
     "show_notes",
     "source_of",
+    "written",
 ]
 
 EXAMPLE = "example:"
@@ -74,6 +73,13 @@ def read_problem(file: str, reading: Reading | None = None, *, quiet: bool = Fal
 
 ARGUMENTS: list[str] = []
 """The words of the running command."""
+
+
+def written() -> set[str]:
+    """The options that the user wrote."""
+    return {word.partition("=")[0] for word in ARGUMENTS if word.startswith("--")}
+
+
 NOTES: list[str] = []
 """How inputs of the running command were understood; shown before its result, unless it fails."""
 
@@ -143,14 +149,6 @@ def read_either(file: str, reading: Reading) -> tuple[Problem, Plan | None]:
     return (read_problem(file, reading), None) if plan is None else (plan.tree.problem, plan)
 
 
-Prices = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--price", metavar="[Q=]P", help="Price per answer, or QUESTION=PRICE; repeatable."
-    ),
-]
-
-
 def read_prices(problem: Problem, entries: list[str] | None) -> list[float] | None:
     """Read ``--price 0.02`` (all questions) and ``--price question=0.05`` (one of them)."""
     if not entries:
@@ -164,6 +162,7 @@ def read_prices(problem: Problem, entries: list[str] | None) -> list[float] | No
             raise CrowdtreeError(
                 f"--price: expected 0.02 or question=0.02, got {entry!r}"
             ) from None
+        check_price(value)
         if named:
             prices[problem.question_index(name)] = value
         else:

@@ -19,8 +19,8 @@ from crowdtree.cli.render.progress import progress, stage_words
 from crowdtree.columns import Columns
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.files import interchange
-from crowdtree.files.audits import load_audit
 from crowdtree.files.formats import ending_of
+from crowdtree.files.gold import load_gold
 from crowdtree.files.grids import write_delimited
 from crowdtree.fixed_plan import Plan
 from crowdtree.learning import learn
@@ -189,7 +189,8 @@ def learn_verb(
         typer.Option(
             "--gold",
             metavar="FILE",
-            help="Items of known class (task,label), or the certificate of an audit (.json).",
+            help="Items of known class (task,label), in any format of the answers, or the "
+            "certificate of an audit.",
         ),
     ] = None,
     problem: Annotated[
@@ -242,7 +243,7 @@ def learn_verb(
       crowdtree learn answers.csv --loss costs.csv --labels labels.csv
     """
     known = None if problem is None else inputs.read_problem(problem)
-    truth = _gold(gold)
+    truth = None if gold is None else load_gold(inputs.source_of(gold), table.columns)
     made = None if plan is None else _plan(plan)
     with progress(stage_words) as watch:
         if watch:
@@ -283,14 +284,6 @@ def learn_verb(
         then = render.command("plan", str(written), default_goal(learned.problem))
     found = learned.to_dict() | ({} if credible is None else {"credible": asdict(credible)})
     render.emit(outputs.as_json, found, show, outputs.files, then)
-
-
-def _gold(path: str | None) -> Any:
-    """Known classes: a table, or the checks of an audit with the weights of its draws."""
-    if path is None:
-        return None
-    source = inputs.source_of(path)
-    return load_audit(source) if source.name.lower().endswith(".json") else source
 
 
 def _plan(path: str) -> Plan:

@@ -35,7 +35,7 @@ __all__ = [
     "Output",
     "PlanFile",
     "PlanOutputs",
-    "Price",
+    "Prices",
     "ProblemFile",
     "Reading",
     "ReadingGroups",
@@ -105,9 +105,11 @@ def one_of(names: Iterable[str], *options: str) -> Any:
 Design = Annotated[str, one_of(DESIGNERS, "--design")]
 
 
-Price = Annotated[
-    float | None,
-    typer.Option("--price", metavar="P", help="Price per answer, to print the cost too."),
+Prices = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--price", metavar="[Q=]P", help="Price per answer, or QUESTION=PRICE; repeatable."
+    ),
 ]
 LossFile = Annotated[
     Path | None,
@@ -183,17 +185,16 @@ class PlanOutputs:
         Path | None,
         typer.Option("--draw", metavar="FILE", help="Draw the tree to FILE.svg, .png or .html."),
     ] = None
-    price: Price = None
+    price: Prices = None
     levels: Annotated[bool, typer.Option("--levels", help="Print the level table too.")] = False
     full: Full = False
 
     @property
     def price_words(self) -> list[object]:
-        """The price as arguments of a command."""
-        return [] if self.price is None else ["--price", self.price]
+        """The prices as arguments of a command."""
+        return [word for entry in self.price or () for word in ("--price", entry)]
 
     def __post_init__(self) -> None:
-        check_price(self.price)
         check_plan(self.output)
         check_draw(self.draw)
         check_outputs([self.output, self.draw])

@@ -43,7 +43,7 @@ def add_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Add somebody who sees campaigns, edits them or administers the server; prints a login link.
+    """Add a viewer, an editor or an administrator, and print a login link.
 
     Example:
 
@@ -69,7 +69,7 @@ def role_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Change the role of a person, from the next request on.
+    """Change a person's role; it takes effect with the next request.
 
     Example:
 
@@ -130,7 +130,7 @@ def token_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Print a token for a program, which works until it is revoked.
+    """Print a token for a program; it works until it is revoked.
 
     Example:
 
@@ -191,7 +191,7 @@ def revoke_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Remove people, or end tokens, sessions or links, at once. Campaigns are not affected.
+    """Remove people, or revoke tokens, sessions or links. Campaigns are not affected.
 
     Examples:
 

@@ -19,6 +19,7 @@ from crowdtree.cli.options import (
     check_draw,
     check_outputs,
     check_plan,
+    given,
     with_options,
 )
 from crowdtree.cli.render.plan import show_tree
@@ -56,8 +57,12 @@ class GoalOptions:
     ] = None
 
     def __post_init__(self) -> None:
-        if self.given:
-            self.goal.check()
+        if not self.given:
+            return
+        wanted = [name for name, _ in given(self) if name != "--undecided"]
+        if len(wanted) > 1:
+            raise CrowdtreeError(f"{' and '.join(wanted)}: expected one of them, got both")
+        self.goal.check()
 
     @property
     def goal(self) -> Goal:

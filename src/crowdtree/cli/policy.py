@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from crowdtree.likelihood import yes_probability
 from crowdtree.policy.spec import PolicySpec, make_policy
 from crowdtree.problem import Problem
 
-__all__ = ["PolicyOptions", "check_target", "chosen_policy", "read_policy"]
+__all__ = ["PolicyOptions", "check_target", "chosen_policy", "read_policy", "refuse_unused"]
 
 WORKERS_PER_NODE = 6
 
@@ -97,6 +97,37 @@ def check_target(problem: Problem, target_error: float) -> None:
         )
 
 
+ADAPTIVE_ONLY = ("--target-error", "--target-loss", "--max-answers", "--criterion")
+TREE_ONLY = ("--workers", "--answers", "--stopping")
+
+
+def refuse_unused(options: Any, adaptive: bool, fix: str, staffed: bool = False) -> None:
+    """Refuse options that the policy does not take, rather than ignore them.
+
+    Parameters
+    ----------
+    options
+        The group of options.
+    adaptive
+        Whether the policy is adaptive; a fixed tree otherwise.
+    fix
+        The option that chooses the other kind.
+    staffed
+        Whether the votes of the tree are given, so that no workers can be added.
+    """
+    named = {f"--{field.name}".replace("_", "-") for field in fields(options)}
+    written = inputs.written() & named
+    for option in TREE_ONLY if adaptive else ADAPTIVE_ONLY:
+        if option in written:
+            kind = "fixed trees" if adaptive else "adaptive policies"
+            raise CrowdtreeError(f"{option}: is only for {kind}; leave it out, or {fix}")
+    for option in TREE_ONLY[:2] if staffed else ():
+        if option in written:
+            raise CrowdtreeError(
+                f"{option}: the plan has its votes already; leave it out, or use the problem's file"
+            )
+
+
 def chosen_policy(file: str, options: Any, reading: Reading | None = None) -> Any:
     """The policy that `plan` wrote to a file, if it did; options of a policy are then refused."""
     chosen = inputs.read_chosen(file, reading)
@@ -118,5 +149,8 @@ def read_policy(file: str, options: PolicyOptions, reading: ReadingGroups) -> tu
         options = replace(options, policy="adaptive" if plan is None else "plan")
     if options.policy == "adaptive":
         check_target(problem, options.target_error)
+    other = "plan" if options.policy == "adaptive" else "adaptive"
+    adaptive = options.policy == "adaptive"
+    refuse_unused(options, adaptive, f"use --policy {other}", plan is not None)
     source = problem if plan is None else plan
     return problem, make_policy(source, options.spec(reading.allow_groups))

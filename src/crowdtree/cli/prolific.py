@@ -56,7 +56,7 @@ def create_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Create a draft study for a campaign, once: running it again finds the same study.
+    """Create a draft study for a campaign; if run again, find the same study.
 
     Reward and time are for `least_answers` answers at `price` each. Answers beyond them are paid
     by bonuses. Settings `completion_code` and `return_url` are filled in where they are empty.
@@ -92,7 +92,7 @@ def publish_verb(
 def pause_verb(
     number: Number, dry_run: DryRun = False, database: Database = HERE, as_json: AsJson = False
 ) -> None:
-    """Pause the study: no more participants come until it is resumed.
+    """Pause the study: nobody can join until it is resumed.
 
     Example:
 
@@ -126,7 +126,7 @@ def stop_verb(
 
 
 def submissions_verb(number: Number, database: Database = HERE, as_json: AsJson = False) -> None:
-    """List the submissions with the workers of the campaign, and workers whom Prolific lacks.
+    """List submissions with the campaign's workers, and workers unknown to Prolific.
 
     Example:
 
@@ -192,7 +192,7 @@ def reject_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Reject submissions: the participants are not paid, and read the message.
+    """Reject submissions: participants are not paid, and are sent the message.
 
     Example:
 
@@ -215,7 +215,7 @@ def bonus_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Pay what participants of approved submissions have earned beyond the reward, once.
+    """Pay, once, what participants of approved submissions earned beyond the reward.
 
     Example:
 

@@ -19,7 +19,7 @@ from crowdtree.cli.options import (
     given,
     with_options,
 )
-from crowdtree.cli.plan import GoalOptions
+from crowdtree.cli.plan import GoalOptions, default_goal
 from crowdtree.cli.render.progress import job_words, progress
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
@@ -58,9 +58,10 @@ def report_verb(
     price: inputs.Prices = None,
     reading: ReadingGroups,
 ) -> None:
-    """Write an HTML report on a plan: cost, wrong labels, tree, confusions, bounds.
+    """Write a page about a plan: error, answers, cost, what its labels are worth, the tree.
 
-    FILE is a plan, or a problem, for which one is made first (by default for --error 0.01).
+    FILE is a plan, or a problem, for which one is made first (by default for --error 0.01, or
+    --max-loss 0.1 where mistakes have different costs).
 
     Examples:
 
@@ -110,6 +111,6 @@ def _plan(
             raise CrowdtreeError(f"--price: {file} has its own prices; use the problem's file")
         return held
     problem = inputs.read_problem(file, reading)
-    chosen = goal if goal.given else GoalOptions(error=0.01)
+    chosen = goal if goal.given else default_goal(problem)
     with progress(job_words) as watch:
         return chosen.plan(problem, inputs.read_prices(problem, price), reading, progress=watch)

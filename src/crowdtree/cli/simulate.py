@@ -10,11 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
+from crowdtree.checking import check_share
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     AsJson,
     Draw,
     File,
+    Prices,
     ReadingGroups,
     Seed,
     check_draw,
@@ -129,6 +131,7 @@ def simulate_verb(
         ),
     ] = None,
     people: PeoplePerItem = 1,
+    price: Prices = None,
     crowd: CrowdOptions,
     engine: EngineOptions,
     outputs: Outputs,
@@ -155,16 +158,18 @@ def simulate_verb(
 
       crowdtree simulate example:mushrooms --compare --target-loss 0.05
     """
+    if certify is not None:
+        check_share("--certify", certify)
     if compare:
         if adapt or certify is not None or people != 1:
             beside = "--adapt" if adapt else "--people-per-item" if people != 1 else "--certify"
             raise CrowdtreeError(f"--compare: simulates without {beside}; leave out one of them")
         _refuse_beside_compare(policy, crowd, engine)
-        _compare(file, policy, reading, outputs, items, seed)
+        _compare(file, policy, reading, outputs, items, seed, price)
         return
     problem, chosen = read_policy(file, policy, reading)
     held = inputs.read_choices(file)
-    prices = held.price if isinstance(held, PlanChoices) else None
+    prices = _prices(file, held, problem, price)
     what = (problem, chosen, crowd, engine, items, seed, people)
     run = _simulate(*what)
     adapting = _simulate(*what, adapt=True) if adapt else None
@@ -246,6 +251,16 @@ def _true_problem(problem: Problem, times: float) -> Problem | None:
     return problem.replace(worker_error=error.clip(0, MOST_ERROR))
 
 
+def _prices(
+    file: str, held: Any, problem: Problem, entries: list[str] | None
+) -> Sequence[float] | None:
+    """Prices of the plan, or those that were written."""
+    own = held.price if isinstance(held, PlanChoices) else None
+    if own is not None and entries:
+        raise CrowdtreeError(f"--price: {file} has its own prices; use the problem's file")
+    return inputs.read_prices(problem, entries) if own is None else own
+
+
 def _data(run: Any, prices: Sequence[float] | None) -> dict[str, Any]:
     """The run in plain JSON, with its cost where there are prices."""
     data: dict[str, Any] = run.to_dict()
@@ -264,8 +279,9 @@ def _show_run(console: Any, run: Any, problem: Problem, prices: Sequence[float] 
     )
     if prices is not None:
         paid = run_cost(run, prices)
+        whose = "these prices" if "--price" in inputs.written() else "the prices of the plan"
         console.print(
-            f"[bold]{number(paid)}[/] per item at the prices of the plan "
+            f"[bold]{number(paid)}[/] per item at {whose} "
             f"[dim](95 %: {number(paid.low)} to {number(paid.high)})[/]."
         )
     if problem.loss is not None:
@@ -344,12 +360,14 @@ def _compare(
     outputs: Outputs,
     items: int,
     seed: int,
+    price: list[str] | None,
 ) -> None:
     """Compare all policies, and show the table and the picture."""
     held = inputs.read_choices(file, reading)
     problem = inputs.read_either(file, reading)[0] if held is None else held.problem
+    prices = _prices(file, held, problem, price)
     error, loss = policy.target_error, policy.target_loss
-    written = {word.partition("=")[0] for word in inputs.ARGUMENTS}
+    written = inputs.written()
     if isinstance(held, PlanChoices) and written.isdisjoint(("--target-error", "--target-loss")):
         error, loss = _targets(held)
     with progress(policy_words) as watch:
@@ -368,6 +386,10 @@ def _compare(
         from crowdtree.plots.policies import draw_comparison
 
         draw_comparison(found, outputs.draw)
+    costs = None if prices is None else [float(run_cost(row.run, prices)) for row in found.rows]
+    data = found.to_dict()
+    for row, cost in zip(data["policies"], costs or (), strict=bool(costs)):
+        row["cost_per_item"] = cost
 
     def show(console: Any) -> None:
         fair = [row for row in found.rows if row.note != "does not reach it"]
@@ -377,7 +399,7 @@ def _compare(
                 f"[bold]{best.policy}[/] needs fewest answers: "
                 f"[bold]{amount(best.answers, 'answer')}[/] per item for {_reached(best)}.\n"
             )
-        show_policies(console, found.rows)
+        show_policies(console, found.rows, costs)
 
     then = "" if outputs.draw is not None else render.again("--draw", "policies.svg")
-    render.emit(outputs.as_json, found.to_dict(), show, [outputs.draw], then)
+    render.emit(outputs.as_json, data, show, [outputs.draw], then)

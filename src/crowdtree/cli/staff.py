@@ -58,8 +58,9 @@ def staff_verb(
     """
     given = inputs.read_tree(file, reading, design_method, seed)
     tree = given.tree if isinstance(given, Plan) else given
+    prices = inputs.read_prices(tree.problem, outputs.price)
     value = evaluate(staff(tree, workers, method, answers=answers, pool=pool, rng=seed))
     then = render.again("-o", "plan.json")
     if outputs.output is not None:
         then = render.command("report", str(outputs.output), *outputs.price_words)
-    finish(value, outputs, then)
+    finish(value, outputs, then, prices)

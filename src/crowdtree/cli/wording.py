@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 __all__ = ["option_words"]
 
@@ -11,24 +12,45 @@ _WITH_OPTION = re.compile(
     r"""(?:pass )?\b\w+=(?:\[[^]]*\]|"[^"]*"|'[^']*'|[^\s,;()]*) \((--[^)]+)\)"""
 )
 _NAMED = re.compile(r"""\b(method|dash|objective|vote|rows)=["'](\w+)["']""")
-_OPTIONS = re.compile(
-    r"(?<![-.\w])(worker_error|target_error|target_loss|max_answers|max_votes|max_points|time_limit|"
+_ADVICE = re.compile(
+    r"(?:^|(?<=[a-z] ))(?:target_error|target_loss|max_answers|max_votes|max_points|time_limit|"
     r"node_limit|gap_limit|loss_bound)\b"
 )
+_SUBJECT = re.compile(r"^((?:[^\s:]+: )?)([a-z_]+)(?=:)")
 
 
-def option_words(message: str) -> str:
+def option_words(message: str, written: Collection[str] = ()) -> str:
     """Name the options of the command line where a message names arguments of Python.
 
+    Parameters
+    ----------
+    message
+        A message of the library.
+    written
+        Options that the user wrote: a message about one of these arguments is about the option.
+
+    Examples
+    --------
     >>> option_words("prior: sums to 0.9; correct it, or pass normalise=True (--normalise)")
     'prior: sums to 0.9; correct it, or --normalise'
     >>> option_words('optimal: not for dash="either"; use method="fm", or pass strict=False')
     'optimal: not for --dash either; use --method fm'
-    >>> option_words("the target is out of reach; raise target_error")
-    'the target is out of reach; raise --target-error'
+    >>> option_words("error: 0 is out of reach; raise max_votes", ["--error"])
+    '--error: 0 is out of reach; raise --max-votes'
     """
     message = _PYTHON_ONLY.sub("", message)
     message = _WITH_OPTION.sub(r"\1", message)
     message = _NAMED.sub(r"--\1 \2", message)
-    message = _OPTIONS.sub(lambda match: f"--{match[0]}".replace("_", "-"), message)
+    message = _ADVICE.sub(lambda match: _option(match[0]), message)
+    subject = _SUBJECT.match(message)
+    if subject is not None:
+        name = subject[2]
+        for option in (_option(name), _option(f"max_{name}")):
+            if option in written:
+                message = subject[1] + option + message[subject.end() :]
+                break
     return re.sub(r"(--[a-z-]+)=(?=[^\s,;])", r"\1 ", message)
+
+
+def _option(name: str) -> str:
+    return f"--{name}".replace("_", "-")

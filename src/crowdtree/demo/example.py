@@ -7,11 +7,9 @@ import json
 import numpy as np
 from sqlalchemy.engine import Connection
 
-from crowdtree.designers import design
 from crowdtree.files import example
-from crowdtree.policy import PlanPolicy
+from crowdtree.planning import plan
 from crowdtree.problem import Problem
-from crowdtree.staffing import staff
 from crowdtree.store import Settings, Store
 from crowdtree.store.db.campaign_row import list_campaigns
 from crowdtree.store.owner import campaigns
@@ -20,7 +18,7 @@ from crowdtree.store.types import JsonObject
 __all__ = ["example_items", "load_example"]
 
 ITEMS, GOLD = 200, 20
-PAIRS_PER_NODE = 1
+ERROR = 0.02
 
 
 def example_items(
@@ -47,8 +45,7 @@ def load_example(store: Store) -> int | None:
         return None
     problem = example("animals")
     rng = np.random.default_rng(0)
-    tree = design(problem)
-    policy = PlanPolicy(staff(tree, workers=2 * PAIRS_PER_NODE * tree.n_nodes), "curtailed")
+    policy = plan(problem, error=ERROR).policy
     settings = Settings(
         gold_rate=0.1,
         instructions="Imagine the photograph that is described, and answer the question about it.",

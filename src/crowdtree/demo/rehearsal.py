@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import IO, Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from crowdtree.likelihood import AnswerModel
 from crowdtree.problem import Problem
 from crowdtree.report import LiveCampaign, LiveWorker
 from crowdtree.store.reliability import expected_right
+from crowdtree.store.types import AnyPolicy
+from crowdtree.web.plan_jobs import wish_of
 
 __all__ = ["Person", "people", "rehearse", "served"]
 
@@ -55,17 +58,17 @@ class Person:
 
 
 def people(count: int, spammers: int, rng: np.random.Generator) -> list[Person]:
-    """Make workers of mixed skill; the last few are spammers.
+    """Make workers of mixed skill, evenly over the quantiles; the last few are spammers.
 
     >>> [p.spammer for p in people(4, 1, np.random.default_rng(0))]
     [False, False, False, True]
     """
-    skills = rng.normal(0.0, SKILL_SPREAD, count)
+    spread = NormalDist(0.0, SKILL_SPREAD)
+    able = count - spammers
+    skills = rng.permutation([spread.inv_cdf((n + 0.5) / able) for n in range(able)])
     return [
-        Person(f"spammer {n + 1 - count + spammers}", 0.0, True)
-        if n >= count - spammers
-        else Person(f"worker {n + 1}", float(skill))
-        for n, skill in enumerate(skills)
+        *(Person(f"worker {n + 1}", float(skill)) for n, skill in enumerate(skills)),
+        *(Person(f"spammer {n + 1}", 0.0, True) for n in range(spammers)),
     ]
 
 
@@ -135,24 +138,23 @@ def _wait_for(client: Client, server: subprocess.Popen[str]) -> None:
 
 def rehearse(
     owner: Client,
-    name: str,
-    problem: Problem,
-    policy: dict[str, Any],
+    policy: AnyPolicy,
     items: Sequence[dict[str, str]],
     crowd: Sequence[Person],
+    folder: Path,
     *,
+    price: float | None = None,
     rng: np.random.Generator | int = 0,
     report: Callable[[int, int], None] | None = None,
 ) -> LiveCampaign:
-    """Run a whole campaign and compare its labels with the truth.
+    """Run a whole campaign, and compare its labels with the truth.
 
-    `policy` is as in the API (``POST /api/campaigns``), `items` as
-    :func:`crowdtree.demo.example.example_items` makes them; `report` is called with
-    the items done and their total. Workers run concurrently, so two rehearsals with the same `rng`
-    differ a little.
+    `items` are as :func:`crowdtree.demo.example.example_items` makes them; `report` is called with
+    the items done and their total. Answers and labels are downloaded into `folder`. Workers run
+    concurrently, so two rehearsals with the same `rng` differ a little.
     """
-    begin = time.monotonic()
-    wish = {"name": name, "policy": policy, "settings": SETTINGS}
+    begin, problem = time.monotonic(), policy.problem
+    wish = {"name": "Rehearsal", "policy": wish_of(policy), "settings": SETTINGS}
     number = owner.post("/api/campaigns", wish)["id"]
     here = f"/api/campaigns/{number}"
     owner.post_lines(
@@ -177,7 +179,11 @@ def rehearse(
             stop.set()
         for job in jobs:
             job.result()
-    return _result(owner, here, name, problem, items, crowd, time.monotonic() - begin)
+    for name in ("answers", "labels"):
+        (folder / f"{name}.csv").write_text(owner.get(f"{here}/{name}?format=csv"))
+    return replace(
+        _result(owner, here, problem, items, crowd), price=price, seconds=time.monotonic() - begin
+    )
 
 
 def _keep_working(
@@ -227,11 +233,9 @@ def _watch(owner: Client, here: str, report: Callable[[int, int], None] | None) 
 def _result(
     owner: Client,
     here: str,
-    name: str,
     problem: Problem,
     items: Sequence[dict[str, str]],
     crowd: Sequence[Person],
-    seconds: float,
 ) -> LiveCampaign:
     found = owner.get(here)
     lines = owner.get(f"{here}/labels?format=jsonl").splitlines()
@@ -239,7 +243,6 @@ def _result(
     asked = [item for item in items if "gold" not in item]
     facts = {row["name"]: row for row in owner.get(f"{here}/workers")}
     return LiveCampaign(
-        name=name,
         truth=[item["class"] for item in asked],
         labels=[labels.get(item["task"]) for item in asked],
         answers=found["answers"]["counted"],
@@ -256,5 +259,4 @@ def _result(
             )
             for person in crowd
         ],
-        seconds=seconds,
     )

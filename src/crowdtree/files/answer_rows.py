@@ -31,6 +31,7 @@ __all__ = [
     "open_table",
     "read_objects",
     "roles_there",
+    "single",
     "warn_several",
     "write_text",
 ]

@@ -8,6 +8,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ __all__ = [
     "load_audit",
     "load_labels",
     "read_checks",
-    "read_known",
     "save_audit",
     "save_labels",
     "verify_audit",
@@ -34,7 +34,8 @@ __all__ = [
 
 ITEM = ("item", "task", "id")
 ERROR = ("error", "posterior_error", "stated_error")
-TRUTH = ("truth", "label", "gold")
+KNOWN = ("known", "corrected")
+"""Columns that mark items whose label is the truth."""
 CHECK = ("truth", "right", "by")
 """Columns of a sheet of checks beside the item."""
 RIGHT = {"1": True, "true": True, "yes": True, "right": True, "0": False, "false": False}
@@ -57,19 +58,22 @@ def load_labels(source: Any, *, name: str | None = None) -> Labels:
         A file (.csv .tsv .json .jsonl .parquet: its path, bytes or a binary stream), a data frame,
         a mapping of columns, or what :func:`crowdtree.learn` returns. Columns: ``item`` (or
         ``task``), ``label``, and ``error`` (or ``posterior_error``), or ``probability`` that the
-        label is right; maybe ``expected_loss``. Items that are ``referred`` are left out.
+        label is right; maybe ``expected_loss``. Items that are ``referred`` are left out, those
+        that were ``known`` or labelled by hand (``corrected``) are marked as known.
     name
         File name of bytes or of a stream that has none.
 
     Examples
     --------
     >>> load_labels({"task": ["a", "b"], "label": ["cat", "dog"], "probability": [0.9, 0.75]})
-    Labels(items=['a', 'b'], labels=['cat', 'dog'], errors=[0.1, 0.25], risks=None)
+    Labels(items=['a', 'b'], labels=['cat', 'dog'], errors=[0.1, 0.25], risks=None,
+    known=None)
     """
     items: list[str] = []
     labels: list[str] = []
     errors: list[float] = []
     risks: list[float] = []
+    known: dict[str, str] = {}
     seen: dict[str, str] = {}
     for where, row in _table(source, name):
         item, label = _cell(row, ITEM, where), _cell(row, ("label",), where)
@@ -87,18 +91,26 @@ def load_labels(source: Any, *, name: str | None = None) -> Labels:
         items.append(item)
         labels.append(label)
         errors.append(_stated(row, item, where))
+        if any(RIGHT.get(row.get(column, "").casefold()) for column in KNOWN):
+            known[item] = label
         if row.get("expected_loss", ""):
             risks.append(_expected_loss(row["expected_loss"], item, where))
     if risks and len(risks) < len(items):
         raise CrowdtreeError("labels: some items have no expected_loss; fill in all or none")
-    return Labels(items, labels, errors, risks or None)
+    return Labels(items, labels, errors, risks or None, known or None)
 
 
 def save_labels(labels: Labels, path: str | os.PathLike[str]) -> None:
     """Save labels with their stated errors as a table (.csv) that :func:`load_labels` reads."""
-    columns = {"item": labels.items, "label": labels.labels, "error": labels.errors}
+    columns: dict[str, list[Any]] = {
+        "item": labels.items,
+        "label": labels.labels,
+        "error": labels.errors,
+    }
     if labels.risks is not None:
         columns |= {"expected_loss": labels.risks}
+    if labels.known:
+        columns |= {"known": [item in labels.known for item in labels.items]}
     write_delimited(Path(path), [list(columns), *map(list, zip(*columns.values(), strict=True))])
 
 
@@ -162,21 +174,6 @@ def read_checks(source: Any, *, name: str | None = None) -> Iterator[tuple[str, 
                 )
             found["right"] = RIGHT[right.casefold()]
         yield item, found | ({"by": by} if by else {})
-
-
-def read_known(source: Any) -> dict[str, str]:
-    """Read items of known truth: columns ``item`` (or ``task``) and ``truth`` (or ``label``)."""
-    found: dict[str, str] = {}
-    for where, row in _table(source, None):
-        item, truth = _cell(row, ITEM, where), _cell(row, TRUTH, where)
-        if not item or not truth:
-            raise CrowdtreeError(f"{where}: the {'truth' if item else 'item'} is blank; fill it in")
-        if found.setdefault(item, truth) != truth:
-            raise CrowdtreeError(
-                f"{where}: item {one_line(item)} has two truths, {one_line(found[item])} and "
-                f"{one_line(truth)}; keep one"
-            )
-    return found
 
 
 def _cell(row: dict[str, str], names: Iterable[str], where: str) -> str:
@@ -281,6 +278,7 @@ def audit_to_dict(audit: Audit, key: bytes | None = None) -> dict[str, Any]:
                 "right": check.right,
                 "truth": check.truth,
                 "by": check.by,
+                **({"replaced": [*map(asdict, check.replaced)]} if check.replaced else {}),
             }
             for check in audit.checks
         ],

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.files.audits import ERROR, ITEM, TRUTH
+from crowdtree.files.audits import ERROR, ITEM, KNOWN
 
 __all__ = ["MOST_EXPORTED", "ColumnOrder", "free_names"]
 
 MOST_EXPORTED = 1000
-READ_AGAIN = (*ITEM, *ERROR, *TRUTH, "probability", "expected_loss", "referred")
+STATED = ("probability", "expected_loss", "referred")
+READ_AGAIN = (*ITEM, *ERROR, *KNOWN, *STATED, "truth", "label", "gold")
 """Columns that have a meaning where exported labels are read again."""
 
 

@@ -120,6 +120,15 @@ class LossEntry(_Entry):
     matrix: list[list[Number]]
 
 
+class ReplacedEntry(_Entry):
+    """A result that was replaced after so many draws."""
+
+    draws: Count
+    right: Annotated[bool, Field(strict=True)]
+    truth: Text | None
+    by: list[Text]
+
+
 class DrawEntry(_Entry):
     """An item that was drawn after so many results, and what was found."""
 
@@ -128,6 +137,7 @@ class DrawEntry(_Entry):
     right: Annotated[bool, Field(strict=True)] | None
     truth: Text | None
     by: list[Text]
+    replaced: list[ReplacedEntry] = []
 
 
 class AuditFile(_Entry):
@@ -164,8 +174,10 @@ def check(model: type[Model], data: Any, source: str) -> Model:
     prior, description, notes
     """
     if not isinstance(data, dict):
+        needed = [name for name, field in model.model_fields.items() if field.is_required()]
         raise CrowdtreeError(
-            f"{source}: expected fields ({', '.join(model.model_fields)}), got {one_line(data)}"
+            f"{source}: expected fields ({', '.join(needed)}), "
+            f"got {'nothing' if data is None else one_line(data)}"
         )
     _refuse_newer(data.get("crowdtree"), source)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.checking import check_call
+from crowdtree.checking import check_call, check_share
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
 from crowdtree.fixed_plan import Plan, Vote
@@ -25,7 +25,15 @@ from crowdtree.staffing import paper_plans
 from crowdtree.text import number, percent
 from crowdtree.tree import Tree
 
-__all__ = ["Frontier", "Goal", "Selection"]
+__all__ = ["Frontier", "Goal", "OutOfReach", "Selection"]
+
+
+class OutOfReach(CrowdtreeError):
+    """A goal that no plan reaches: the reason, and ways out."""
+
+    def __init__(self, reason: str, ways: Sequence[str]) -> None:
+        super().__init__(f"{reason}: {', '.join(ways[:-1])} or {ways[-1]}")
+        self.reason = reason
 
 
 class Goal(NamedTuple):
@@ -52,16 +60,11 @@ class Goal(NamedTuple):
         for name, value in (("answers", self.answers), ("cost", self.cost), ("loss", self.loss)):
             if value is not None and not 0 < value < np.inf:
                 raise CrowdtreeError(f"{name}: expected a number above 0, got {value!r}")
-        if not 0 <= self.undecided < 1:
-            raise CrowdtreeError(
-                f"undecided: expected a share from 0 to below 1, got {self.undecided!r}"
-            )
+        check_share("undecided", self.undecided, zero=True)
         if self.undecided and self.error is None:
             raise CrowdtreeError("undecided: give an error that the decided items must keep")
-        if self.error is not None and not 0 <= self.error < 1:
-            raise CrowdtreeError(
-                f"error: expected a probability from 0 to below 1, got {self.error!r}"
-            )
+        if self.error is not None:
+            check_share("error", self.error, zero=True)
         if self.loss is not None and problem is not None and problem.loss is None:
             raise CrowdtreeError(
                 "loss: every mistake costs 1 in this problem; use error, or give the problem a loss"
@@ -275,7 +278,10 @@ class Frontier(Framed, Saved, Plotted):
 
         good, best = self._keeping(kept, lambda point: point.misclassification)
         if not good:
-            raise CrowdtreeError(self._out_of_reach(error, best))
+            decided = best.deciding(error)
+            share = "" if decided is None else percent(decided.undecided)
+            ways = [f"leave {share} of the items undecided"] if share else []
+            raise self._out_of_reach(f"error: {error:g}", best.misclassification, ways)
         return min(good, key=lambda point: point.expected_cost)
 
     def _for_loss(self, loss: float) -> Point:
@@ -284,10 +290,7 @@ class Frontier(Framed, Saved, Plotted):
 
         good, best = self._keeping(kept, lambda point: point.risk)
         if not good:
-            raise CrowdtreeError(
-                f"loss: {loss:g} is out of reach with at most {self.max_votes} votes per node; the "
-                f"best possible here is {best.risk:.4g}: raise max_votes or add better questions"
-            )
+            raise self._out_of_reach(f"loss: {loss:g}", best.risk)
         return min(good, key=lambda point: point.expected_cost)
 
     def _keeping(
@@ -307,15 +310,11 @@ class Frontier(Framed, Saved, Plotted):
                     break
         return good, best
 
-    def _out_of_reach(self, error: float, best: Point) -> str:
-        ways = ["raise max_votes", "add better questions"]
-        decided = best.deciding(error)
-        if decided is not None:
-            ways.insert(0, f"leave {percent(decided.undecided)} of the items undecided")
-        return (
-            f"error: {error:g} is out of reach with at most {self.max_votes} votes per node; the "
-            f"best possible here is {best.misclassification:.4g}: {', '.join(ways[:-1])} or "
-            f"{ways[-1]}"
+    def _out_of_reach(self, goal: str, best: float, ways: Sequence[str] = ()) -> OutOfReach:
+        return OutOfReach(
+            f"{goal} is out of reach with at most {self.max_votes} votes per node; the best "
+            f"possible here is {best:.4g}",
+            [*ways, "raise max_votes", "add better questions"],
         )
 
     def _within(self, goal: Goal) -> Point:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.problem import DASH, Problem
-from crowdtree.text import squeezed
+from crowdtree.text import plural, squeezed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -102,6 +102,8 @@ def learn(
     >>> learned.workers["ann"].skill > learned.workers["cy"].skill
     True
     """
+    from dataclasses import replace
+
     from crowdtree.columns import Columns
     from crowdtree.learning import answers as reading
     from crowdtree.learning import model
@@ -127,6 +129,10 @@ def learn(
         classes=list(map(str, named or ())),
         truths=(truths or {}).values(),
     )
+    absent = len(set(truths or ()) - set(map(str, read.tasks.tolist())))
+    if absent:
+        note = f"{plural(absent, 'item')} of the gold without answers left out"
+        read = replace(read, notes=(*read.notes, note))
     weight = reading.gold_weights(read, gold)
     if problem is None and len(read.questions) == 1 and _answers_are_classes(read, truths, classes):
         read = _relabelled(read.one_each() if duplicates == "all" else read, classes)

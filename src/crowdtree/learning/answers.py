@@ -558,8 +558,8 @@ def gold_codes(answers: Answers, truths: dict[str, str] | None, names: tuple[str
             codes[i] = place[truths[task]]
     if truths and not (codes >= 0).any():
         raise CrowdtreeError(
-            f"gold: none of its {len(truths)} tasks (such as {next(iter(truths))!r}) occurs in the "
-            f"answers (such as {str(answers.tasks[0])!r}); use the same ids"
+            f"gold: none of its items ({listing(map(one_line, truths), 3)}) is in the answers "
+            f"({listing(map(one_line, answers.tasks), 3)}); give both the same names of items"
         )
     return codes
 

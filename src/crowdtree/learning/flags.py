@@ -107,8 +107,8 @@ def _fit(learned: Learned) -> Iterator[Flag]:
     if not learned.converged:
         subject, message = "skills", "did not converge and are withheld; workers count as alike"
         if learned.labelling is not None:
-            subject, message = listing(learned.labelling.left_out), "did not converge"
-            message += " and is not used" if learned.labelling.models else ": labels are rough"
+            subject = listing(learned.labelling.left_out)
+            message = "did not converge and is not used"
         yield Flag("unsettled", subject, message, 0.0)
     if learned.labelling is None or not learned.labelling.models:
         return

@@ -119,6 +119,10 @@ def fit_labels(
     return replace(fit, crowd_map=crowd_map)
 
 
+MAX_STEPS = 1000
+"""Steps after which a fit by maximum likelihood counts as not converged."""
+
+
 def majority(answers: Answers, gold: IntArray) -> LabelFit:
     """Shares of the votes, taken for probabilities."""
     return LabelFit(_shares(answers, gold), _shares(answers, _unknown(gold)))
@@ -127,10 +131,14 @@ def majority(answers: Answers, gold: IntArray) -> LabelFit:
 def dawid_skene(answers: Answers, gold: IntArray) -> LabelFit:
     """Maximum likelihood by EM, from the majority."""
     votes = answers.votes
-    fit = fit_dawid_skene(votes, gold)
-    blind = fit_dawid_skene(votes, _unknown(gold)) if (gold >= 0).any() else fit
-    left_out = () if fit.converged else ("dawid-skene",)
-    return LabelFit(fit.posterior, blind.posterior, fit.trace, left_out=left_out)
+    fit = fit_dawid_skene(votes, gold, steps=MAX_STEPS)
+    blind = fit_dawid_skene(votes, _unknown(gold), steps=MAX_STEPS) if (gold >= 0).any() else fit
+    if not fit.converged:
+        raise CrowdtreeError(
+            f"learn: dawid-skene did not converge in {len(fit.trace)} steps, so that there are no "
+            "numbers to use; leave out the method, or give more answers per item"
+        )
+    return LabelFit(fit.posterior, blind.posterior, fit.trace)
 
 
 def ensemble(answers: Answers, gold: IntArray) -> LabelFit:

@@ -198,6 +198,7 @@ class Learned(Framed, Saved, Plotted):
     def label_columns(self) -> dict[str, list[Any]]:
         """Columns ``task, label, probability``, the first under the name that the answers give it.
 
+        With known items also ``known``: whether the class of the item was given.
         Where mistakes have different costs, also ``expected_loss`` and, where there is an expert,
         ``referred``: whether the expert costs less than any label.
         """
@@ -212,13 +213,15 @@ class Learned(Framed, Saved, Plotted):
             columns["expected_loss"] = decision.risk.tolist()
             if loss.refer is not None:
                 columns["referred"] = decision.referred.tolist()
+        if (self.gold >= 0).any():
+            columns["known"] = (self.gold >= 0).tolist()
         return columns
 
     @property
     def _task_column(self) -> str:
         """What the answers call the items, unless a column of the labels is called so."""
         name = self.answers.task_column
-        taken = ("label", "probability", "expected_loss", "referred")
+        taken = ("label", "probability", "expected_loss", "referred", "known")
         return name if name.strip() and name.casefold() not in taken else "task"
 
     def item(self, task: Any) -> FloatArray:

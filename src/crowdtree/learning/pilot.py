@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree import voting
-from crowdtree.checking import check_call
+from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 from crowdtree.fixed_plan import Plan, as_plan
@@ -100,8 +100,7 @@ def plan_pilot(
         raise CrowdtreeError(
             f"half_width: expected a number above 0 and below 0.5, got {half_width!r}"
         )
-    if not 0 < level < 1:
-        raise CrowdtreeError(f"level: expected a probability between 0 and 1, got {level!r}")
+    check_share("level", level)
     if answers_per_item < 1:
         raise CrowdtreeError(f"answers_per_item: expected 1 or more, got {answers_per_item!r}")
     problem = design if isinstance(design, Problem) else as_plan(design).tree.problem
@@ -194,8 +193,7 @@ def upper_problem(learned: Learned, level: float = 0.95) -> Problem:
     """Make the problem with every error at the upper end of its credible interval."""
     from scipy.stats import beta
 
-    if not 0 < level < 1:
-        raise CrowdtreeError(f"level: expected a probability between 0 and 1, got {level!r}")
+    check_share("level", level)
     wrong, right = learned.error_posterior
     problem = learned.problem
     high = np.maximum(np.asarray(beta.ppf(level, wrong, right)), problem.worker_error)

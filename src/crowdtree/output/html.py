@@ -22,7 +22,9 @@ from crowdtree.output.pictures import chart_of
 from crowdtree.planning import PlanChoices
 from crowdtree.plots.html import hint
 from crowdtree.problem import DASH, Problem
+from crowdtree.report.details import way_table
 from crowdtree.report.learned_tables import accuracy_words
+from crowdtree.report.ways import choice_way
 from crowdtree.simulation import Sweep
 from crowdtree.simulation.compare import Comparison
 from crowdtree.simulation.run import Estimate, Run
@@ -140,8 +142,14 @@ def _frontier(front: Frontier) -> str:
 
 @to_html.register
 def _plan_choices(choices: PlanChoices) -> str:
-    head = f"<p><strong>{escape(repr(choices))}</strong></p><p>{escape(choices.reason)}</p>"
-    return head + _part(choices, "choices")
+    head = f"<p><strong>{escape(choices.headline)}</strong> {escape(choices.reason)}</p>"
+    shown = way_table([choice_way(choice) for choice in choices.choices])
+    rows = [
+        [cell if isinstance(cell, str) else f"{cell[0]} ({cell[1]})" for cell in row]
+        for row in shown.rows
+    ]
+    notes = "".join(f"<p>{escape(note)}</p>" for note in choices.notes)
+    return head + _table([name for name, _ in shown.columns], rows, len(rows)) + notes
 
 
 @to_html.register

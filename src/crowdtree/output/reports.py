@@ -9,6 +9,7 @@ from typing import Any
 from crowdtree.checking import check_call, check_options
 from crowdtree.fixed_plan import Plan
 from crowdtree.learning.model import Learned
+from crowdtree.planning import PlanChoices
 from crowdtree.report import write_report as write_plan_report
 from crowdtree.report.learned import write_learned_report
 from crowdtree.report.trace import write_trace_report
@@ -19,15 +20,17 @@ __all__ = ["write_report"]
 
 
 def write_report(
-    result: Plan | Tree | Learned | Trace, path: str | os.PathLike[str], **options: Any
+    result: PlanChoices | Plan | Tree | Learned | Trace,
+    path: str | os.PathLike[str],
+    **options: Any,
 ) -> Path:
     """Write a self-contained page (``.html``) about a plan, learned answers or a trace.
 
     Parameters
     ----------
     result
-        A plan, a tree with one worker per question, what :func:`crowdtree.learn` returned, or what
-        :func:`crowdtree.explain` returned.
+        What :func:`crowdtree.plan`, :func:`crowdtree.learn` or :func:`crowdtree.explain` returned,
+        a plan, or a tree with one worker per question.
     path
         Where to write.
     options
@@ -37,10 +40,10 @@ def write_report(
     Examples
     --------
     >>> import crowdtree as ct, pathlib, tempfile
-    >>> plan = ct.staff(ct.design(ct.example("table1")), workers=8)
+    >>> choices = ct.plan(ct.example("table1"), error=0.02)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     page = ct.write_report(plan, pathlib.Path(folder, "report.html"), price=0.05)
-    ...     "Whole tree" in page.read_text()
+    ...     page = ct.write_report(choices, pathlib.Path(folder, "report.html"), price=0.05)
+    ...     "The best fixed tree" in page.read_text()
     True
     """
     check_call(write_report, locals())

@@ -6,12 +6,20 @@ from typing import Any
 
 from crowdtree.paper.figures import fig_1_tree
 from crowdtree.plots.charts import curve_chart, level_chart
-from crowdtree.report.comparisons import LOOKS
 from crowdtree.text import percent
 
 __all__ = ["chart_of_fig_2", "chart_of_fig_3", "chart_of_fig_4"]
 
 Rows = list[dict[str, Any]]
+LOOKS = {
+    "marginal": ("ours", "plain"),
+    "paper-fm": ("paper", "plain"),
+    "paper-fc": ("paper", "dashed"),
+    "random": ("baseline", "dashed"),
+    "single": ("baseline", "plain"),
+    "everyone": ("baseline", "dotted"),
+}
+"""Colour and line of each staffing method."""
 
 
 def chart_of_fig_2() -> Any:

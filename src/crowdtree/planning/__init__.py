@@ -13,6 +13,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.frontiers import Goal
 from crowdtree.frontiers.vote_options import question_prices
 from crowdtree.planning.adaptive_curve import (
+    ITEMS,
     MAX_ANSWERS,
     MENU_ITEMS,
     AdaptiveCurve,
@@ -34,6 +35,7 @@ from crowdtree.planning.trees import best_tree, value_of
 from crowdtree.problem import Problem
 
 __all__ = [
+    "ITEMS",
     "MAX_ANSWERS",
     "MENU_ITEMS",
     "TIME_LIMIT",
@@ -161,7 +163,8 @@ def _choices(
     given = None if prices is None else tuple(prices.tolist())
     only = first or second
     if only is None:
-        raise CrowdtreeError(tree[1] or adaptive[1])
+        fix = "" if goal.error is None and goal.loss is None else "; allow more, or add questions"
+        raise CrowdtreeError((tree[1] or adaptive[1]) + fix)
     if first is None or second is None:
         reason = f"The {'adaptive policy' if first is None else 'fixed tree'} is out: {missing}."
         return PlanChoices(problem, goal, given, (only,), reason, missing)

@@ -19,6 +19,7 @@ from crowdtree.problem import Problem
 from crowdtree.simulation import Estimate, Run, simulate
 
 __all__ = [
+    "ITEMS",
     "MENU_ITEMS",
     "AdaptiveCurve",
     "Report",

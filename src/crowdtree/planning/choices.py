@@ -175,6 +175,18 @@ class PlanChoices(Framed, Saved, HtmlShown):
         policy = None if self.tree is None else self.tree.policy
         return policy.plan if isinstance(policy, PlanPolicy) else None
 
+    @property
+    def headline(self) -> str:
+        """The recommended choice in one sentence."""
+        words = self.recommended.summary
+        return f"{words[:1].upper()}{words[1:]}."
+
+    @property
+    def notes(self) -> list[str]:
+        """What is proven about the fixed tree, and why a choice is missing."""
+        found = [] if self.tree is None else [f"Fixed tree: {self.tree.proof}"]
+        return found + ([self.missing] if self.missing else [])
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON, without the problem."""
         goal = {name: value for name, value in self.goal._asdict().items() if value}

@@ -9,6 +9,7 @@ from crowdtree.designers import design, refuse_groups
 from crowdtree.errors import CrowdtreeError
 from crowdtree.fixed_plan import Vote
 from crowdtree.frontiers import Goal, Selection, frontier
+from crowdtree.frontiers.choice import OutOfReach
 from crowdtree.planning.choices import ExpectedPerformance, PlanChoice
 from crowdtree.policy import PlanPolicy
 from crowdtree.problem import Problem
@@ -51,6 +52,9 @@ def best_tree(
             # A majority takes more answers than a lead of the same error, but for rounding.
             limit = time_limit if best is None else 0.0
             choice = tree_choice(front.select(**goal._asdict(), time_limit=limit), prices)
+        except OutOfReach as error:  # its ways out are options of `frontier`
+            why = why or error.reason
+            continue
         except CrowdtreeError as error:
             why = why or str(error)
             continue

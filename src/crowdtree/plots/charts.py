@@ -3,18 +3,16 @@
 Every function returns an Altair chart; :func:`draw_chart` writes it, :func:`chart_svg` renders it.
 """
 
-from crowdtree.plots.bars import bounds_chart, design_chart, level_chart
 from crowdtree.plots.confusion import confusion_chart
 from crowdtree.plots.curves import curve_chart
 from crowdtree.plots.frontiers import draw_frontier, frontier_chart
+from crowdtree.plots.levels import level_chart
 from crowdtree.plots.vega import chart_svg, draw_chart
 
 __all__ = [
-    "bounds_chart",
     "chart_svg",
     "confusion_chart",
     "curve_chart",
-    "design_chart",
     "draw_chart",
     "draw_frontier",
     "frontier_chart",

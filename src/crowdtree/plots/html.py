@@ -155,6 +155,8 @@ th { text-align: left; font-weight: 600; color: var(--ct-muted); vertical-align:
 th, td { padding: 6px 16px 6px 0; border-bottom: 1px solid var(--ct-line); vertical-align: top; }
 td.n, th.n { text-align: right; white-space: nowrap; }
 tr.ours td { color: var(--ct-accent); font-weight: 600; }
+tr.ours td .small { color: var(--ct-muted); font-weight: 400; }
+.main table { font-size: 15px; }
 td.bad { color: var(--ct-error); }
 td.words { min-width: 18ch; max-width: 52ch; }
 .tag { white-space: nowrap; font-size: 13px; color: var(--ct-muted); }
@@ -163,10 +165,9 @@ td.words { min-width: 18ch; max-width: 52ch; }
   h1 { font-size: 22px; }
   dl.facts { gap: 16px 32px; }
   th.n { white-space: normal; }
-  th, td { padding-right: 10px; }
-  td.words { min-width: 10ch; }
-  td.words:last-child { min-width: 22ch; }
-  .beside td.words { min-width: 10ch; }
+  th, td { padding-right: 8px; }
+  td.words, .beside td.words { min-width: 8ch; overflow-wrap: anywhere; }
+  td:last-child, th:last-child { padding-right: 0; }
 }
 @media print { .scroll, figure.wide { overflow: visible; } }
 """

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.bounds import checked_price
 from crowdtree.calibration import INDEPENDENT, Calibration
-from crowdtree.checking import check_call
+from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.likelihood import AnswerModel, urn
 from crowdtree.policy.base import (
@@ -144,7 +144,7 @@ class AdaptivePolicy(Guaranteed):
     ) -> None:
         check_call(AdaptivePolicy, locals())
         self.problem = problem
-        self.target_error = _checked_target(target_error)
+        self.target_error = check_share("target_error", target_error, zero=True)
         self.target_loss = _checked_loss(target_loss, problem)
         self.max_answers = _checked_count(max_answers, "max_answers")
         criterion = criterion or ("information" if problem.loss is None else "loss")
@@ -599,14 +599,6 @@ def _checked_loss(target_loss: float | None, problem: Problem) -> float | None:
             "every item would be referred without a question; lower target_loss"
         )
     return float(target_loss)
-
-
-def _checked_target(target_error: float) -> float:
-    if not 0 <= target_error < 1:
-        raise CrowdtreeError(
-            f"target_error: expected a probability from 0 to below 1, got {target_error}"
-        )
-    return float(target_error)
 
 
 def _checked_count(value: int, name: str) -> int:

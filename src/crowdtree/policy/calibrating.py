@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.calibration import FEW, INDEPENDENT, Calibration, fit_tail
-from crowdtree.checking import check_call
+from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.likelihood import yes_probability
 from crowdtree.policy.base import Answer, FloatArray
@@ -280,10 +280,7 @@ class Guaranteed(Calibrated):
                 "without target_loss"
             )
         target = self.target_error if target_error is None else target_error
-        if not 0 < target < 1:
-            raise CrowdtreeError(
-                f"target_error: expected a probability above 0 and below 1, got {target}"
-            )
+        check_share("target_error", target)
         if not 0.5 <= confidence < 1:
             raise CrowdtreeError(
                 f"confidence: expected a probability from 0.5 to below 1, got {confidence}"

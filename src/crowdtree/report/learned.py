@@ -175,9 +175,9 @@ def _workers(learned: Learned) -> str:
     level = f"{100 * learned.level:.3g}"
     rows = "".join(
         f"<tr><th scope='row'>{_text(w.name)}</th><td class='num'>{w.answers:,}</td>"
-        f"<td>{_bar(w, low, high)}</td><td class='num'>{_signed(w.skill)}</td>"
+        f"<td class='extra'>{_bar(w, low, high)}</td><td class='num extra'>{_signed(w.skill)}</td>"
         f"<td class='num'>{share(w.error)}</td>"
-        f"<td class='num'>{share(w.error_low)} to {share(w.error_high)}</td>"
+        f"<td class='num extra'>{share(w.error_low)} to {share(w.error_high)}</td>"
         f"<td class='num'>{share(w.agreement)}</td></tr>"
         for w in shown
     )
@@ -189,8 +189,9 @@ def _workers(learned: Learned) -> str:
         f"<p>Skill 0 is the typical worker; +1 divides the odds to err by 2.7. Bars: {level} % "
         f"intervals (estimates).</p>{note}"
         + _scrolling(
-            "<tr><th>Worker</th><th class='num'>Answers</th><th>Skill</th><th></th>"
-            f"<th class='num'>Error</th><th class='num'>{level} % interval</th>"
+            "<tr><th>Worker</th><th class='num'>Answers</th><th class='extra'>Skill</th>"
+            "<th class='extra'></th><th class='num'>Error</th>"
+            f"<th class='num extra'>{level} % interval</th>"
             f"<th class='num'>Agreement</th></tr>{rows}"
         )
     )
@@ -296,9 +297,9 @@ def _assumed(learned: Learned) -> str:
     most = max(0.5, *(max(cell.high, cell.assumed) for cell in cells))
     rows = "".join(
         f"<tr><th scope='row'>{_text(cell.question)}</th><td>{_text(cell.cls)}</td>"
-        f"<td>{_range(cell, most)}</td><td class='num'>{share(cell.assumed)}</td>"
+        f"<td class='extra'>{_range(cell, most)}</td><td class='num'>{share(cell.assumed)}</td>"
         f"<td class='num'>{share(cell.learned)}</td>"
-        f"<td class='num'>{share(cell.low)} to {share(cell.high)}</td>"
+        f"<td class='num extra'>{share(cell.low)} to {share(cell.high)}</td>"
         f"<td{' class=bad' if cell.outside else ''}>{'outside' if cell.outside else 'within'}</td>"
         "</tr>"
         for cell in cells[:MOST_AGAINST]
@@ -313,9 +314,9 @@ def _assumed(learned: Learned) -> str:
         f"<p class='small'>Line and dot: learned, on a scale from 0 to {percent(most)}. "
         "Ring: assumed.</p>"
         + _scrolling(
-            "<tr><th>Question</th><th>Class</th><th></th><th class='num'>Assumed</th>"
-            "<th class='num'>Learned</th><th class='num'>Interval</th><th>Assumed lies</th></tr>"
-            + rows
+            "<tr><th>Question</th><th>Class</th><th class='extra'></th><th class='num'>Assumed</th>"
+            "<th class='num'>Learned</th><th class='num extra'>Interval</th>"
+            "<th>Assumed lies</th></tr>" + rows
         )
     )
 
@@ -350,5 +351,6 @@ def _style() -> str:
         "table{border-collapse:collapse}tr+tr{border-top:1px solid var(--ct-line)}"
         "th[scope=row]{position:sticky;left:0;background:var(--ct-background);max-width:28ch}"
         ".muted{color:var(--ct-muted)}.heat td{min-width:64px}.heat td small{color:inherit}"
-        "@media (max-width:600px){th[scope=row]{min-width:11ch;max-width:16ch}}</style>"
+        "@media (max-width:600px){th[scope=row]{min-width:9ch;max-width:16ch}"
+        ".extra{display:none}td,th{padding:4px}}</style>"
     )

@@ -1,4 +1,4 @@
-"""Campaigns that were run: cost, wrong labels, estimated reliability of the workers."""
+"""A campaign that was run: wrong labels, cost, estimated reliability of the workers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from crowdtree.errors import MissingExtra
+from crowdtree.plots.html import hint
 from crowdtree.report.templates import render
 from crowdtree.simulation.run import Estimate, share_estimate
 
@@ -36,12 +38,11 @@ class LiveCampaign:
     Examples
     --------
     >>> truth, labels = ["cat", "dog", "dog"], ["cat", "dog", "cat"]
-    >>> run = LiveCampaign("plan", truth, labels, 12, 3, 0.1, [], 1.5)
+    >>> run = LiveCampaign(truth, labels, 12, 3, 0.1, [])
     >>> run.answers_per_item, run.wrong
     (4.0, 0.333 (0.0615 to 0.792))
     """
 
-    name: str
     truth: Sequence[str]
     labels: Sequence[str | None]
     """The label of each item, or ``None`` where it has none."""
@@ -52,14 +53,23 @@ class LiveCampaign:
     estimated_error: float
     """Share of wrong labels, as the campaign itself estimates it."""
     workers: Sequence[LiveWorker]
-    seconds: float
-    promised: float | None = None
-    """Exact share of wrong labels if all workers had the errors of the table, where known."""
+    seconds: float = 0.0
+    price: float | None = None
+    """Price per answer."""
+    notes: Sequence[tuple[str, str]] = ()
+    """What was done with its answers and labels, each with a title."""
 
     @property
     def answers_per_item(self) -> float:
         """Answers that counted, per item."""
         return self.answers / len(self.truth)
+
+    @property
+    def cost(self) -> float | None:
+        """Price of all answers, with those to items of known class and those that did not count."""
+        if self.price is None:
+            return None
+        return self.price * sum(worker.answers for worker in self.workers)
 
     @property
     def wrong(self) -> Estimate:
@@ -86,10 +96,10 @@ class LiveCampaign:
             "items": len(self.truth),
             "wrong": float(self.wrong),
             "wrong_interval": list(self.wrong.interval),
-            "promised": self.promised,
             "estimated_error": self.estimated_error,
             "answers_per_item": self.answers_per_item,
             "checks": self.checks,
+            "cost": self.cost,
             "workers": len(self.workers),
             "spammers_paused": self.found_out[0],
             "others_paused": self.found_out[1],
@@ -100,13 +110,17 @@ def _commonest(row: tuple[tuple[str, str], int]) -> tuple[int, tuple[str, str]]:
     return -row[1], row[0]
 
 
-def live_section(runs: Sequence[LiveCampaign]) -> str:
-    """HTML about some campaigns; nothing where there are none."""
-    if not runs:
-        return ""
-    from crowdtree.plots.live import trust_chart
-    from crowdtree.plots.vega import chart_svg
+def live_section(run: LiveCampaign) -> str:
+    """HTML about a campaign."""
+    return render("live.html", run=run, shown=PAIRS_SHOWN, chart=_chart(run.workers))
 
+
+def _chart(workers: Sequence[LiveWorker]) -> str:
+    try:
+        from crowdtree.plots.live import trust_chart
+        from crowdtree.plots.vega import chart_svg
+    except MissingExtra as missing:
+        return hint(missing)
     rows = [
         {
             "name": worker.name,
@@ -114,11 +128,6 @@ def live_section(runs: Sequence[LiveCampaign]) -> str:
             "reliability": worker.reliability,
             "kind": "spammer" if worker.spammer else "worker",
         }
-        for worker in runs[0].workers
+        for worker in workers
     ]
-    return render(
-        "live.html",
-        runs=runs,
-        shown=PAIRS_SHOWN,
-        chart=chart_svg(trust_chart(rows), page=True) if rows else "",
-    )
+    return chart_svg(trust_chart(rows), page=True)

@@ -1,8 +1,7 @@
-"""What a manager needs from a plan: cost, wrong labels, what a label is worth, what to do next."""
+"""What a manager needs from a plan: error, answers, cost, and what to do next."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,29 +9,31 @@ import numpy as np
 
 from crowdtree.evaluation import Evaluation
 from crowdtree.loss import Loss
-from crowdtree.per_class import ClassRow
-from crowdtree.planning import PlanChoices
-from crowdtree.report.comparisons import Alternative
+from crowdtree.problem import Problem
+from crowdtree.report.ways import Way
 from crowdtree.text import amount, number, percent, plural
 
 __all__ = [
-    "PRICE",
+    "ADAPTIVE",
     "Point",
     "about",
-    "choices_heading",
-    "cost_point",
+    "adaptive_points",
     "heading",
-    "next_steps",
-    "points",
-    "weakest",
+    "tree_points",
 ]
 
 ITEMS = 1000
 """Items of the examples in the text."""
-
-
 PRICE = 0.05
 """Price per answer of the example, unless one is given."""
+ADAPTIVE = (
+    "It chooses each question by the answers so far, and labels an item when the label is sure "
+    "enough."
+)
+START = (
+    "Check the assumed errors with a few real answers before the campaign (crowdtree pilot), "
+    "and start the campaign with crowdtree serve."
+)
 
 
 class Point(NamedTuple):
@@ -42,29 +43,19 @@ class Point(NamedTuple):
     text: str
 
 
-def heading(value: Evaluation) -> str:
+def heading(problem: Problem, way: Way) -> str:
     """Title of the page."""
-    size = plural(value.tree.problem.n_classes, "class", "classes")
-    risk = "" if value.tree.problem.loss is None else f"expected loss {number(value.risk)}, "
+    size = plural(problem.n_classes, "class", "classes")
+    risk = "" if way.risk is None else f"expected loss {number(way.risk)}, "
+    paid = "" if way.cost is None else f", at a cost of {number(way.cost)}"
     return (
-        f"{size}: {risk}{percent(value.decided_error)} wrong labels for "
-        f"{amount(value.expected_answers, 'answer')} per item"
-    )
-
-
-def choices_heading(choices: PlanChoices) -> str:
-    """Title of a page about the choices for a goal."""
-    found = choices.recommended.performance
-    size = plural(choices.problem.n_classes, "class", "classes")
-    risk = "" if choices.problem.loss is None else f"expected loss {number(found.risk)}, "
-    return (
-        f"{size}: {risk}{percent(found.error)} wrong labels for "
-        f"{amount(found.answers, 'answer')} per item"
+        f"{size}: {risk}{percent(way.error)} wrong labels with "
+        f"{amount(way.answers, 'answer')} per item{paid}"
     )
 
 
 def about(value: Evaluation) -> str:
-    """What the plan is, in words."""
+    """What a plan is, in words."""
     plan, tree = value.plan, value.tree
     low, high = int(plan.votes.min()), int(plan.votes.max())
     many = str(low) if low == high else f"{low} to {high}"
@@ -74,37 +65,38 @@ def about(value: Evaluation) -> str:
     else:
         votes = people if high == 1 else f"{people}, and the majority decides"
     return (
-        f"A tree of yes/no questions that sorts items into "
-        f"{plural(tree.problem.n_classes, 'class', 'classes')}. An item is asked "
-        f"{amount(value.expected_questions, 'question')} on average and at most {tree.depth}; "
-        f"each question is put to {votes}."
+        f"An item is asked {amount(value.expected_questions, 'question')} on average and at most "
+        f"{tree.depth}; each question is put to {votes}."
     )
 
 
-def cost_point(row: Alternative, prices: Sequence[float] | None) -> Point:
+def adaptive_points(way: Way, prices: Sequence[float] | None) -> list[Point]:
+    """Cost, evidence and next steps of an adaptive policy."""
+    sure = f"Simulated, for people who err as often as the table of errors says: {way.sure} wrong."
+    return [_cost(way, prices), Point("How sure", sure), Point("What to do next", START)]
+
+
+def tree_points(value: Evaluation, way: Way, prices: Sequence[float] | None) -> list[Point]:
+    """Cost, wrong labels and next steps of a plan."""
+    found = [_cost(way, prices), Point("How sure", _wrong(value))]
+    if value.tree.problem.loss is not None:
+        found.append(Point("Costliest mistakes", _costliest(value, value.tree.problem.loss)))
+    return [*found, Point("What to do next", _next(value))]
+
+
+def _cost(way: Way, prices: Sequence[float] | None) -> Point:
     """What the answers about some items cost; an example where there are no prices."""
-    if prices is None or row.cost is None:
-        paid, each = f"For example, at {number(PRICE)}", PRICE * row.answers
+    if prices is None or way.cost is None:
+        paid, each = f"For example, at {number(PRICE)}", PRICE * way.answers
     else:
-        low, high, each = min(prices), max(prices), row.cost
+        low, high, each = min(prices), max(prices), way.cost
         paid = f"At a price of {number(low)}" + ("" if low == high else f" to {number(high)}")
     return Point(
         "Cost",
-        f"{ITEMS:,} items take about {_rounded(ITEMS * row.answers)} answers, "
-        f"{number(row.answers)} per item. {paid} per answer that is {_rounded(ITEMS * each)}.",
+        f"{ITEMS:,} items take about {_rounded(ITEMS * way.answers)} answers. {paid} per answer "
+        f"that is {_rounded(ITEMS * each)}. About {number(ITEMS * way.error, 2)} of their labels "
+        "will be wrong.",
     )
-
-
-def points(value: Evaluation, others: Sequence[Alternative]) -> list[Point]:
-    """Wrong labels, worth of a label and the adaptive alternative."""
-    found = [Point("Wrong labels", _wrong(value))]
-    if value.tree.problem.loss is not None:
-        found.append(Point("Costliest mistakes", _costliest(value, value.tree.problem.loss)))
-    found.append(Point("What a label is worth", _worth(value)))
-    adaptive = next((row for row in others if row.simulated), None)
-    if adaptive is not None:
-        found.append(Point("Adaptive questions", _adaptive(value, adaptive)))
-    return found
 
 
 def _rounded(value: float) -> str:
@@ -117,14 +109,12 @@ def _rounded(value: float) -> str:
 
 
 def _wrong(value: Evaluation) -> str:
-    decided = "labelled " if value.plan.handed_over else ""
-    words = f"{percent(value.decided_error)} of the {decided}items get a wrong label"
-    words += f", about {number(ITEMS * value.decided_error, 2)} of {ITEMS:,}"
+    words = "Exact, for people who err as often as the table of errors says."
     if value.plan.handed_over:
         loss = value.tree.problem.loss
         left = "are left undecided" if loss is None or loss.refer is None else "go to an expert"
-        words += f". {percent(value.undecided)} of all items {left}"
-    return words + ". This is exact if people err as often as the table of errors says."
+        words += f" {percent(value.undecided)} of all items {left}, and are not counted as wrong."
+    return words
 
 
 def _costliest(value: Evaluation, loss: Loss) -> str:
@@ -137,59 +127,15 @@ def _costliest(value: Evaluation, loss: Loss) -> str:
     )
 
 
-def _worth(value: Evaluation) -> str:
-    right = f"{percent(1 - value.decided_error)} of the labels are right."
-    rows = weakest(value)
-    if not rows or rows[0].precision > 1 - 1e-12:
-        return right
-    worst = rows[0]
-    words = f"{right} The least reliable label is {worst.name}: of the items that get it, "
-    words += f"{percent(worst.precision)} are {worst.name}"
-    return f"{words}; the others are mostly {worst.confused_with}."
-
-
-def _adaptive(value: Evaluation, row: Alternative) -> str:
-    saved = 1 - row.answers / value.expected_answers
-    if saved > 0.02:
-        versus = f"{percent(round(saved, 2))} fewer than this plan"
-    elif saved < -0.02:
-        versus = f"{percent(round(-saved, 2))} more than this plan"
-    else:
-        versus = "as many as this plan"
-    wrong = f"{percent(row.error)} of the labels are" if row.error else "no label is"
-    return (
-        f"If each next question is chosen by the answers so far, an item takes about "
-        f"{amount(row.answers, 'answer')}, {versus}, and {wrong} wrong ({row.label})."
-    )
-
-
-def weakest(value: Evaluation) -> list[ClassRow]:
-    """Classes whose label is given, those of the least precision first."""
-    rows = [row for row in value.classes if not math.isnan(row.precision)]
-    return sorted(rows, key=lambda row: row.precision)
-
-
-def next_steps(value: Evaluation) -> list[str]:
-    """What to do next, most useful first."""
-    steps = []
+def _next(value: Evaluation) -> str:
+    """Where a further answer or question helps most."""
     tree, plan = value.tree, value.plan
-    worst = "commonest" if tree.problem.loss is None else "costliest"
-    if value.misclassification > 0:
-        node = int(np.argmax(plan.node_error))
-        text = tree.problem.text(int(tree.question[node]))
-        steps.append(
-            f"To get fewer wrong labels, start at question {node + 1} (“{text}”): its vote is "
-            f"wrong for {percent(float(plan.node_error[node]))} of all items, more than any other. "
-            "More people there, or a clearer question, help most."
-        )
-    steps += [
-        f"The {worst} confusion is {row.truth} with the label {row.label} "
-        f"({percent(row.overall)} of all items). Check whether a further question tells "
-        "these two apart."
-        for row in value.confusions(1)
-    ]
-    steps.append(
-        "Check the assumed errors with a few real answers before the campaign (crowdtree pilot), "
-        "and start the campaign with crowdtree serve."
+    if not value.misclassification:
+        return START
+    node = int(np.argmax(plan.node_error))
+    text = tree.problem.text(int(tree.question[node]))
+    return (
+        f"Most mistakes are made at question {node + 1} (“{text}”), whose vote is wrong for "
+        f"{percent(float(plan.node_error[node]))} of all items: put it to more people, or more "
+        f"clearly. {START}"
     )
-    return steps

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdtree.campaign import check_people
-from crowdtree.checking import check_call
+from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import AdaptivePolicy, Policy
 from crowdtree.problem import Problem
@@ -223,8 +223,8 @@ def tune_target(
     """
 
     check_call(tune_target, locals())
-    if not loss and not 0 < error < 1:
-        raise CrowdtreeError(f"error: expected a number between 0 and 1, got {error}")
+    if not loss:
+        check_share("error", error)
 
     def reached(target: float) -> float:
         run = simulate(problem, make(target), items, rng, crowd=crowd)

@@ -13,7 +13,7 @@ from crowdtree.cli.groups import make_group
 __all__ = ["audit_app"]
 
 audit_app = make_group(
-    "Check some labels, and certify how many of all are wrong.",
+    "Check a sample of the labels, and certify how many of all labels are wrong.",
     plan_verb,
     start_verb,
     next_verb,

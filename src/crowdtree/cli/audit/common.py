@@ -57,7 +57,7 @@ Key = Annotated[
         help=f"Sign, or check the signature, with this secret (or {KEY_VARIABLE}).",
     ),
 ]
-Confidence = Annotated[float, typer.Option("--confidence", help="Of the bound.")]
+Confidence = Annotated[float, typer.Option("--confidence", help="Confidence of the bound.")]
 LossTable = Annotated[
     str | None,
     typer.Option(
@@ -132,12 +132,15 @@ def forecast_of(audit: Audit) -> Forecast | None:
 
 def show_standing(console: Any, audit: Audit, forecast: Forecast | None) -> None:
     """Print what is certified, what is estimated and what is missing."""
-    found = audit.standing
+    found, known_wrong = audit.standing, audit.known_wrong.total()
+    known = f" and {plural(len(audit.known), 'known item')} with {known_wrong:,} wrong"
     console.print(
         f"Certified: at most [bold]{percent(found.upper)}[/] of {plural(found.items, 'label')} are "
         f"wrong ({percent(audit.confidence)} confidence), after {plural(found.checks, 'check')} "
-        f"with {found.wrong:,} wrong."
+        f"with {found.wrong - known_wrong:,} wrong{known if audit.known else ''}."
     )
+    if audit.replaced:
+        console.print(f"{plural(audit.replaced, 'earlier result')} replaced; the audit keeps both.")
     if found.estimate is not None:
         console.print(
             f"Estimate: {percent(found.estimate)}, {percent(found.low)} to {percent(found.high)}."
@@ -180,7 +183,7 @@ def show_labels(console: Any, audit: Audit) -> None:
             name if len(name) <= 30 else name[:29] + "…",
             f"{found.items:,}",
             f"{found.checks:,}",
-            f"{found.wrong:,}",
+            f"{found.wrong - audit.known_wrong[name]:,}",
             percent(found.upper) if found.checks or not found.upper else "–",
             "–" if found.estimate is None else percent(found.estimate),
         )

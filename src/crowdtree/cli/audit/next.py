@@ -26,7 +26,7 @@ def next_verb(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the sheet (.csv).")
     ] = None,
     blind: Annotated[
-        bool, typer.Option("--blind", help="Leave the labels out, so that they sway nobody.")
+        bool, typer.Option("--blind", help="Leave the labels out, so that they influence nobody.")
     ] = False,
     key: Key = None,
     as_json: AsJson = False,

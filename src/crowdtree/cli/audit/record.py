@@ -35,23 +35,30 @@ def record_verb(
         ),
     ],
     by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who checked.")] = None,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Replace earlier results that differ; both are kept."),
+    ] = False,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
     """Record what the checks found, and say what is certified now.
 
-    Several people may check the same items; where they disagree nothing is recorded.
+    Several people may check the same items; where they disagree, nothing is recorded. A result
+    that was recorded by mistake is corrected with --replace.
 
-    Example:
+    Examples:
 
       crowdtree audit record audit.json sheet.csv --by ann
+
+      crowdtree audit record audit.json corrected.csv --replace
     """
     secret = read_key(key)
     found = open_audit(audit, secret)
     known = set(found.labels)
     recorded = 0
     for item, result in read_checks(inputs.source_of(sheet)):
-        found.record(item, **({"by": by} if by else {}) | result)
+        found.record(item, replace=replace, **({"by": by} if by else {}) | result)
         recorded += 1
         truth = result.get("truth")
         if truth is not None and found.spelled(truth) not in known:

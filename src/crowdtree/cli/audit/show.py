@@ -22,7 +22,7 @@ __all__ = ["show_verb"]
 def show_verb(
     audit: AuditFile, draw: Draw = None, key: Key = None, as_json: AsJson = False
 ) -> None:
-    """Show what is certified and how many checks are missing.
+    """Show what is certified and how many checks are still needed.
 
     Examples:
 

@@ -23,7 +23,9 @@ from crowdtree.cli.audit.common import (
 )
 from crowdtree.cli.options import AsJson, check_outputs
 from crowdtree.errors import CrowdtreeError
-from crowdtree.files.audits import load_labels, read_known, save_audit
+from crowdtree.files.audits import load_labels, save_audit
+from crowdtree.files.gold import load_gold
+from crowdtree.learning.answers import read_gold
 from crowdtree.text import number, percent, plural
 
 __all__ = ["start_verb"]
@@ -46,11 +48,15 @@ def start_verb(
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Of the draws; random where not given.")
+        int | None, typer.Option("--seed", min=0, help="Seed of the draws; random by default.")
     ] = None,
     known: Annotated[
         str | None,
-        typer.Option("--known", metavar="FILE", help="Items of known truth: item,truth."),
+        typer.Option(
+            "--known",
+            metavar="FILE",
+            help="Items of known truth (item,truth), besides those that LABELS marks as known.",
+        ),
     ] = None,
     loss: LossTable = None,
     loss_bound: LossBound = None,
@@ -73,13 +79,14 @@ def start_verb(
     if output.exists():
         raise CrowdtreeError(f"{output}: exists already; remove it, or choose another name")
     table = load_labels(inputs.source_of(labels))
+    given = {} if known is None else read_gold(load_gold(inputs.source_of(known)))
     audit = Audit(
-        *table,
+        *table[:4],
+        (table.known or {}) | given,
         bound=bound,
         confidence=confidence,
         planned=planned,
         seed=secrets.randbelow(2**32) if seed is None else seed,
-        known=None if known is None else read_known(inputs.source_of(known)),
         loss_bound=loss_bound,
         **read_costs(loss, table),
     )
@@ -92,6 +99,9 @@ def start_verb(
         if audit.planned:
             wanted += f", planned for {plural(audit.planned, 'check')}"
         console.print(f"Audit of [bold]{plural(len(audit.items), 'label')}[/]{wanted}.")
+        if audit.known:
+            items = plural(len(audit.known), "known item")
+            console.print(f"{items} {'is' if len(audit.known) == 1 else 'are'} not drawn.")
 
     then = render.command(
         "audit", "next", str(output), "-n", 20, "-o", "sheet.csv", *key_words(key)

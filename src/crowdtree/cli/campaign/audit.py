@@ -34,11 +34,11 @@ def audit_verb(
     confidence: Confidence = 0.95,
     link: Annotated[
         str | None,
-        typer.Option("--link", metavar="NAME", help="Make a link for a person who checks."),
+        typer.Option("--link", metavar="NAME", help="Make a link for a person who checks labels."),
     ] = None,
     calibrate: Annotated[
         bool,
-        typer.Option("--calibrate", help="Calibrate the stated errors by what was checked."),
+        typer.Option("--calibrate", help="Calibrate the stated errors with the checks."),
     ] = False,
     certificate: Annotated[
         Path | None,

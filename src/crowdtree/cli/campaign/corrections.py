@@ -50,7 +50,7 @@ def exclude_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Exclude the answers that workers have given: labels are decided without them.
+    """Exclude workers' answers: labels are decided without them.
 
     The server replays the items in the background: labels are kept, replaced or withdrawn, and
     items whose label no longer stands are asked about again. What was paid stays paid. Answers
@@ -83,7 +83,7 @@ def include_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Include excluded answers of workers again.
+    """Count excluded answers of workers again.
 
     Labels are decided by these answers and by those that came in the meantime. Workers who are
     blocked or paused stay so.
@@ -120,7 +120,7 @@ def reopen_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Reopen items that were set aside or withdrawn, so that they are asked about again.
+    """Reopen items that were set aside or withdrawn: people are asked about them again.
 
     Skips so far no longer count, but nobody is asked a question again that they have skipped. A
     finished campaign is paused then: start it to ask about the items.

@@ -12,7 +12,7 @@ import typer
 from crowdtree.cli import inputs, render
 from crowdtree.cli.campaign.database import HERE, Database, import_server, next_step, opened
 from crowdtree.cli.options import AllowGroups, AsJson, ExtraWorkers, File, Seed, with_options
-from crowdtree.cli.policy import check_target, chosen_policy
+from crowdtree.cli.policy import check_target, chosen_policy, refuse_unused
 from crowdtree.cli.streams import STANDARD_INPUT
 from crowdtree.errors import CrowdtreeError
 from crowdtree.fixed_plan import Plan
@@ -36,7 +36,7 @@ class PolicyOptions:
         typer.Option("--target-loss", help="Adaptive: stop at this expected loss instead."),
     ] = None
     max_answers: Annotated[
-        int, typer.Option("--max-answers", help="Adaptive: most answers per item.")
+        int, typer.Option("--max-answers", help="Adaptive: maximum answers per item.")
     ] = 50
     workers: ExtraWorkers = None
     answers: Annotated[
@@ -81,7 +81,7 @@ def create_verb(
 ) -> None:
     """Create a campaign from a problem or a plan.
 
-    FILE is best the plan.json of crowdtree plan, which holds the policy.
+    FILE is ideally what crowdtree plan -o writes, which holds the policy.
 
     Examples:
 
@@ -119,6 +119,8 @@ def _policy(file: str, options: PolicyOptions) -> Any:
         return chosen
     plan = inputs.read_plan(file)
     source = inputs.read_problem(file) if plan is None else plan
+    fix = "leave out --adaptive" if options.adaptive else "add --adaptive"
+    refuse_unused(options, options.adaptive, fix, plan is not None)
     if options.adaptive:
         check_target(
             source.tree.problem if isinstance(source, Plan) else source, options.target_error

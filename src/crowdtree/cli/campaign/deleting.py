@@ -59,7 +59,7 @@ def erase_worker_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Delete the personal data of a worker, who is blocked. The answers stay, under a number.
+    """Delete a worker's personal data and block the worker. The answers stay, under a number.
 
     Example:
 

@@ -102,7 +102,7 @@ def edit_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Change columns of an item; the activity log keeps before and after.
+    """Change columns of an item; the activity log keeps the old values.
 
     Answers so far stay. The name of an item cannot change, nor the class of a gold item that
     somebody was asked about.
@@ -135,7 +135,7 @@ def reword_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Change what questions say and how classes are explained; the activity log keeps both.
+    """Change the wording of questions and classes; the activity log keeps the old one.
 
     Which questions and classes there are stays the same.
 

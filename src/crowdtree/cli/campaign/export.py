@@ -86,7 +86,7 @@ def answers_verb(
 
 @with_options
 def workers_verb(number: Number, target: Target, database: Database = HERE) -> None:
-    """Write the workers, with what they are to be paid for.
+    """Write the workers, with the answers to pay them for.
 
     The columns are worker, participant, status, answers, accepted, skips, earned, complete, code
     and times. A worker is complete who came to the end with enough accepted answers.

@@ -71,7 +71,7 @@ def items_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Add items to a campaign from a table (CSV, XLSX) or a JSON-lines file, or list its items.
+    """Add items from a table (CSV, XLSX) or JSON lines, or list the items.
 
     Items that the campaign has stay as they are. Lines whose item is there with other content are
     reported, and so are files that items show but that were never uploaded.

@@ -25,7 +25,7 @@ __all__ = ["invite_verb", "join_link_verb"]
 def join_link_verb(
     number: Number,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Let earlier join links of the campaign work on.")
+        bool, typer.Option("--keep", help="Keep earlier join links of the campaign working.")
     ] = False,
     url: Url = HERE_URL,
     database: Database = HERE,
@@ -59,7 +59,7 @@ def invite_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Invite people: add each as a trusted worker and print a personal link, shown only here.
+    """Invite people as trusted workers: print a personal link for each, shown only once.
 
     Example:
 

@@ -29,7 +29,7 @@ def sign_link_verb(
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Sign join links, so that nobody can choose the participant id.
+    """Sign join links, so that nobody can change the participant id in them.
 
     Set participants=signed, and only such links let people join.
 

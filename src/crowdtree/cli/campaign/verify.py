@@ -22,7 +22,7 @@ __all__ = ["verify_verb"]
 
 
 def verify_verb(number: Number, database: Database = HERE, as_json: AsJson = False) -> None:
-    """Replay the log of a campaign and check the database, an SQLite file itself included.
+    """Replay the log of a campaign, and check the database (of SQLite also its file).
 
     Exits with 1 if they differ.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from crowdtree import files
 from crowdtree.cli import render
 from crowdtree.cli.options import PlanOutputs
@@ -41,20 +43,26 @@ LEGEND = (
 )
 
 
-def finish(value: Evaluation, outputs: PlanOutputs, then: str) -> None:
+def finish(
+    value: Evaluation, outputs: PlanOutputs, then: str, prices: Sequence[float] | None
+) -> None:
     """Write the requested files, then print the plan and what to run `then`."""
+    tree = value.tree
+    cost = None
+    if prices is not None:
+        cost = float(value.answers_by_node @ np.asarray(prices)[tree.question])
     if outputs.output is not None:
         files.save_plan(value.plan, outputs.output)
     if outputs.draw is not None:
         draw_tree(value.plan, outputs.draw, fold=0.0 if outputs.full else None)
 
     def show(console: Any) -> None:
-        show_plan(console, value, outputs)
+        show_plan(console, value, outputs, cost)
         adaptive_line(console, value.tree.problem, Goal(answers=value.expected_answers))
 
     found = value.to_dict()
-    if outputs.price is not None:
-        found["expected_cost"] = outputs.price * value.expected_answers
+    if cost is not None:
+        found["expected_cost"] = cost
     render.emit(outputs.as_json, found, show, (outputs.output, outputs.draw), then)
 
 
@@ -76,12 +84,14 @@ def adaptive_line(
     console.print(f"[dim]With crowdtree plan: {words}.[/]\n")
 
 
-def show_plan(console: Any, value: Evaluation, outputs: PlanOutputs) -> None:
+def show_plan(
+    console: Any, value: Evaluation, outputs: PlanOutputs, cost: float | None = None
+) -> None:
     """Print the requested parts of a plan."""
     show_summary(console, value)
-    if outputs.price is not None:
-        cost = number(outputs.price * value.expected_answers)
-        console.print(f"[bold]{cost}[/] per item at {number(outputs.price)} per answer.\n")
+    if cost is not None:
+        paid = ", ".join(outputs.price or ())
+        console.print(f"[bold]{number(cost)}[/] per item at {paid} per answer.\n")
     show_certificate(console, value.tree)
     show_tree(console, value, outputs.full)
     if outputs.levels:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from crowdtree.fixed_plan import Plan
-from crowdtree.text import amount, number, percent, plural
+from crowdtree.text import number, percent, percent_range, plural
 
 __all__ = ["show_choices", "show_frontier", "show_policies"]
 
@@ -17,14 +17,7 @@ def show_choices(console: Any, choices: Any) -> None:
     """Print the choices for a goal, the recommended one first, and what is proven about them."""
     from rich.table import Table
 
-    best = choices.recommended
-    found = best.performance
-    risk = "" if choices.problem.loss is None else f"expected loss {number(found.risk)}, "
-    paid = "" if choices.price is None else f" for {number(found.cost)}"
-    console.print(
-        f"[bold]{best.name.capitalize()}: {risk}{percent(found.error)} wrong[/] with [bold]"
-        f"{amount(found.answers, 'answer')}[/] per item{paid}."
-    )
+    console.print(f"[bold]{choices.headline}[/]")
     console.print(f"{choices.reason}\n")
     columns: list[tuple[str, str, Callable[[float], str]]]
     columns = [("answers", "answers", number), ("wrong", "error", percent)]
@@ -37,14 +30,12 @@ def show_choices(console: Any, choices: Any) -> None:
     table.add_column("wrong, 95 %", justify="right", no_wrap=True)
     for choice in choices.choices:
         row = choice.performance
-        sure = "exact" if row.exact else f"{_between(row.error, 100)} %"
+        sure = "exact" if row.exact else percent_range(*row.error.interval)
         cells = [form(getattr(row, part)) for _, part, form in columns]
         table.add_row(choice.name, *cells, f"[dim]{sure}[/]")
     console.print(table)
-    if choices.tree is not None:
-        console.print(f"[dim]Fixed tree: {choices.tree.proof}[/]")
-    if choices.missing:
-        console.print(f"[dim]{choices.missing}[/]")
+    for note in choices.notes:
+        console.print(f"[dim]{note}[/]")
     console.print()
 
 
@@ -94,28 +85,32 @@ def _votes(plan: Plan) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def show_policies(console: Any, rows: Any) -> None:
+def show_policies(console: Any, rows: Any, costs: Sequence[float] | None = None) -> None:
     """Print a comparison of policies: answers and error with intervals, multiples of the floor.
 
-    Where mistakes have different costs, the expected loss comes before the error.
+    Where mistakes have different costs, the expected loss comes before the error. `costs` are the
+    prices per item, one per row.
     """
     from rich.table import Table
 
     costly = rows[0].problem.loss is not None
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("policy", no_wrap=True)
-    for name in ("answers", "95 %", *(["loss"] if costly else []), "wrong", "95 %", "x floor"):
+    paid = [] if costs is None else ["price"]
+    loss = ["loss"] if costly else []
+    for name in ("answers", "95 %", *paid, *loss, "wrong", "95 %", "x floor"):
         table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
+    for index, row in enumerate(rows):
         wrong = row.misclassification
         times = "" if row.times_the_floor != row.times_the_floor else number(row.times_the_floor)
         table.add_row(
             row.policy,
             number(row.answers),
             f"[dim]{_between(row.answers)}[/]",
+            *([] if costs is None else [number(costs[index])]),
             *([number(row.risk)] if costly else []),
             percent(wrong),
-            "[dim]exact[/]" if row.exact else f"[dim]{_between(wrong, 100)} %[/]",
+            "[dim]exact[/]" if row.exact else f"[dim]{percent_range(*wrong.interval)}[/]",
             times,
         )
     console.print(table)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdtree.checking import check_call
+from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy.base import Answer, FloatArray, Policy, check_answer
 from crowdtree.policy.monitor.bets import ALIKE, CHANCES, SHARES, After, Bets, ItemBets, Key
@@ -92,8 +92,7 @@ class Monitor(HtmlShown):
         past: Past | None = None,
     ) -> None:
         check_call(Monitor, locals())
-        if not 0 < alpha < 1:
-            raise CrowdtreeError(f"alpha: expected a probability between 0 and 1, got {alpha}")
+        check_share("alpha", alpha)
         if not hasattr(policy, "model"):
             raise CrowdtreeError(f"monitor: {type(policy).__name__} has no table to compare with")
         self.original = self.policy = policy

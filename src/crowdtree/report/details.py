@@ -1,0 +1,122 @@
+"""Tables of a report: the ways to label, the questions, and what each label is worth."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crowdtree.evaluation import Evaluation
+from crowdtree.planning import ITEMS
+from crowdtree.policy import Policy
+from crowdtree.report.templates import digits
+from crowdtree.report.ways import Way
+from crowdtree.simulation import Run, simulate
+from crowdtree.text import percent
+
+__all__ = ["MAX_ROWS", "Table", "adaptive_tables", "label_table", "way_table"]
+
+MAX_ROWS = 12
+"""Rows of a table that are shown at once; the others can be opened."""
+
+
+class Table(NamedTuple):
+    """A table of texts; a cell may have a second line. The class ``n`` marks numbers."""
+
+    title: str
+    about: str
+    columns: tuple[tuple[str, str], ...]
+    rows: list[list[str | tuple[str, str]]]
+
+
+def way_table(ways: Sequence[Way]) -> Table:
+    """The ways to label, the first one chosen."""
+    columns = [("plan", "words"), ("wrong labels", "n"), ("answers per item", "n")]
+    rows: list[list[str | tuple[str, str]]]
+    rows = [[way.name, (percent(way.error), way.sure), digits(way.answers)] for way in ways]
+    for name, part, form in (
+        ("cost per item", "cost", digits),
+        ("expected loss", "risk", digits),
+        ("undecided", "undecided", percent),
+    ):
+        if getattr(ways[0], part) is not None:
+            columns.append((name, "n"))
+            for row, way in zip(rows, ways, strict=True):
+                value = getattr(way, part)
+                row.append("" if value is None else form(value))
+    return Table("", "", tuple(columns), rows)
+
+
+def adaptive_tables(policy: Policy[Any]) -> list[Table]:
+    """Questions and labels of an adaptive policy, from the simulation that chose it."""
+    with warnings.catch_warnings(action="ignore"):
+        run = simulate(policy.problem, policy, items=ITEMS)
+    return [_question_table(run), _run_labels(run)]
+
+
+def _question_table(run: Run) -> Table:
+    problem = run.problem
+    rows: list[list[str | tuple[str, str]]] = [
+        [problem.text(problem.question_index(name)), digits(often)]
+        for name, often in run.answers_per_question.items()
+    ]
+    columns = (("question", "words"), ("answers per item", "n"))
+    return Table("How often each question is asked", "", columns, rows)
+
+
+def _run_labels(run: Run) -> Table:
+    """Share of right labels by the stated errors, which vary less than counts of wrong labels."""
+    problem, n = run.problem, run.problem.n_classes
+    given = np.bincount(run.label_index, minlength=n)
+    stated = np.bincount(run.label_index, weights=run.posterior_error, minlength=n)
+    items = np.bincount(run.truth_index, minlength=n)
+    answers = np.bincount(run.truth_index, weights=run.answers, minlength=n)
+    wrong = run.confusion
+    np.fill_diagonal(wrong, 0.0)
+    with np.errstate(invalid="ignore"):
+        right, mean = 1 - stated / given, answers / items
+    rows: list[list[str | tuple[str, str]]] = [
+        [
+            problem.classes[c],
+            percent(float(problem.prior[c])),
+            digits(float(mean[c])) if items[c] else "–",
+            percent(float(right[c])) if given[c] else "never given",
+            problem.classes[int(wrong[:, c].argmax())] if wrong[:, c].any() else "",
+        ]
+        for c in np.argsort(np.where(given > 0, right, -1.0), kind="stable").tolist()
+    ]
+    columns = (
+        ("class", "words"), ("of items", "n"), ("answers", "n"), ("labels right", "n"),
+        ("else mostly", "words"),
+    )  # fmt: skip
+    about = "The least reliable label first. Answers are per item of the class."
+    return Table("What each label is worth", about, columns, rows)
+
+
+def label_table(value: Evaluation) -> Table:
+    """Recall and precision of each label of a plan."""
+    left = bool(value.plan.handed_over)
+    order = sorted(value.classes, key=lambda row: (not math.isnan(row.precision), row.precision))
+    rows: list[list[str | tuple[str, str]]] = [
+        [
+            row.name,
+            percent(row.share),
+            percent(row.recall),
+            "never given" if math.isnan(row.precision) else percent(row.precision),
+            *([percent(row.undecided)] if left else []),
+            row.confused_with or "",
+        ]
+        for row in order
+    ]
+    columns = (
+        ("class", "words"), ("of items", "n"), ("recall", "n"), ("precision", "n"),
+        *([("undecided", "n")] if left else []), ("else mostly", "words"),
+    )  # fmt: skip
+    about = (
+        "Recall: of the items of a class, how many get its label. Precision: of the items with a "
+        "label, how many are of its class. Both are exact. The least precise label first."
+    )
+    return Table("What each label is worth", about, columns, rows)
