@@ -116,7 +116,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Migrate one SQLite database; every other begins as its copy, which migrating checks."""
+    """Make the tables of one SQLite database; every other begins as its copy, which is checked."""
     store = sys.modules.get("crowdtree.store")
     if store is None:  # no test needs it
         yield
@@ -124,14 +124,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     path = tmp_path_factory.mktemp("template") / "store.db"
     store.Store(str(path)).close()
     content = path.read_bytes()
-    migrate = store.migrate
+    ensure_tables = store.ensure_tables
 
-    def copy_and_migrate(engine: Any) -> None:
+    def copy_and_check(engine: Any) -> None:
         name = engine.url.database if engine.dialect.name == "sqlite" else None
         if name and Path(name).is_file() and not Path(name).stat().st_size:
             Path(name).write_bytes(content)
-        migrate(engine)
+        ensure_tables(engine)
 
-    store.migrate = copy_and_migrate
+    store.ensure_tables = copy_and_check
     yield
-    store.migrate = migrate
+    store.ensure_tables = ensure_tables
