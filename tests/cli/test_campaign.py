@@ -355,7 +355,7 @@ def test_items_are_listed_and_searched(run: Any) -> None:
             "--label: expected a class, got 'vase'; choose from mug, bowl, plate",
         ),
         (("items.csv", "--search", "x"), "items: expected a file to add, or options to list"),
-        (("--status", "lost"), "'lost' is not one of 'new', 'open'"),
+        (("--status", "lost"), "--status: expected new, open, labelled"),
     ):
         code, _, err = run("items", "1", *words)
         assert (code, wrong in err) == (2, True), err
