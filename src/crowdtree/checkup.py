@@ -16,7 +16,8 @@ from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.frontiers import Goal
 from crowdtree.loss import Loss
-from crowdtree.planning.adaptive_curve import MENU_ITEMS, AdaptiveCurve
+from crowdtree.planning.adaptive_curve import AdaptiveCurve, quick_items
+from crowdtree.planning.trees import no_first_question
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import HtmlShown
 from crowdtree.text import amount, number, percent, plural
@@ -30,9 +31,6 @@ MOST_PAIRS = 10
 MOST_MARGIN = 25
 MOST_PAIR_WORK = 2e9
 """Cells of all pairs of classes that are compared; a few seconds."""
-MAX_SIMULATED_CELLS = 4e8
-"""Items times classes times questions of a simulation."""
-MIN_ITEMS = 200
 TARGETS = (0.05, 0.01, 0.001)
 
 
@@ -272,11 +270,11 @@ def check(problem: Problem, *, time_limit: float = 20.0) -> Checkup:
     with warnings.catch_warnings(action="ignore"):
         try:
             leaves = design(problem, "gain", allow_groups=True).leaf_classes
-        except CrowdtreeError as error:  # no question can be asked first
+        except CrowdtreeError:
             leaves = ()
-            remarks.append(f"No plan exists: {error}")
+            remarks.append(f"No fixed tree: {no_first_question(problem)}.")
         groups = tuple(dict.fromkeys(members for members in leaves if len(members) > 1))
-        costs = tuple(_costs(problem, groups, start + time_limit)) if leaves else ()
+        costs = tuple(_costs(problem, bool(groups), start + time_limit))
     if problem.n_classes**2 * problem.n_questions > MOST_PAIR_WORK:
         pairs: tuple[Pair, ...] = ()
         remarks.append("Hard pairs are skipped: the table is too large to compare all pairs.")
@@ -379,13 +377,10 @@ def _answers(error: float, dependence: float) -> float | None:
     return None
 
 
-def _costs(
-    problem: Problem, groups: tuple[tuple[int, ...], ...], deadline: float
-) -> Iterator[Cost]:
+def _costs(problem: Problem, groups: bool, deadline: float) -> Iterator[Cost]:
     """What the targets cost with an adaptive policy, from few simulated items."""
-    cells = problem.n_classes * problem.n_questions
-    items = int(np.clip(MAX_SIMULATED_CELLS / cells, MIN_ITEMS, MENU_ITEMS))
-    curve = AdaptiveCurve(problem, Goal(error=TARGETS[0]), items=items)
+    curve = AdaptiveCurve(problem, Goal(error=TARGETS[0]), items=quick_items(problem))
+    groups = groups or bool(_same_classes(problem))
     for target in TARGETS:
         if time.monotonic() >= deadline:
             yield Cost(target, reason="not computed: the time limit is over")

@@ -107,6 +107,18 @@ class Plan(Framed, Saved, Drawn):
                 'all; use equal votes, or pool="node"'
             )
 
+    @property
+    def most_answers(self) -> int | None:
+        """Most answers that an item can take; ``None`` for votes by margin, which have no limit.
+
+        >>> import crowdtree as ct
+        >>> ct.staff(ct.design(ct.example("table1")), workers=8).most_answers
+        12
+        """
+        if self.vote == "margin" and self.votes.max() > 1:
+            return None
+        return self.tree.longest_path(self.votes)
+
     # ---------------------------------------------------------------- labels
 
     def flow(self, classes: NDArray[Any]) -> Flow:

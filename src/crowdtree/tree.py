@@ -169,6 +169,14 @@ class Tree(Framed, Saved, Drawn):
         """Number of leaves."""
         return self.n_nodes + 1
 
+    def longest_path(self, weight: NDArray[Any]) -> int:
+        """Largest sum of the nodes' whole weights on a path from the root to a leaf."""
+        longest = np.asarray(weight, dtype=np.int64).copy()
+        for node in reversed(range(self.n_nodes)):  # children come after their parents
+            below = [longest[child] for child in self.children[node] if child >= 0]
+            longest[node] += max(below, default=0)
+        return int(longest[0])
+
     @cached_property
     def level(self) -> IntArray:
         """Level of each inner node; the root is 0."""

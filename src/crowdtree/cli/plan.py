@@ -28,7 +28,7 @@ from crowdtree.cli.render.tables import show_choices
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 from crowdtree.frontiers import Goal
-from crowdtree.planning import MAX_ANSWERS, TIME_LIMIT, PlanChoices, plan
+from crowdtree.planning import MAX_ANSWERS, TIME_LIMIT, PlanChoices, plan, reachable_goal
 from crowdtree.plots import draw_tree
 from crowdtree.problem import Problem
 
@@ -98,8 +98,9 @@ class GoalOptions:
 
 
 def default_goal(problem: Problem) -> GoalOptions:
-    """A goal to suggest: 1 % wrong labels, or an expected loss."""
-    return GoalOptions(error=0.01) if problem.loss is None else GoalOptions(max_loss=0.1)
+    """A goal to suggest: 1 % wrong labels, or an expected loss; more, where that is not reached."""
+    goal = reachable_goal(problem, error=0.01, loss=0.1)
+    return GoalOptions(error=goal.error, max_loss=goal.loss)
 
 
 @dataclass(frozen=True)
@@ -132,8 +133,14 @@ def plan_verb(
     price: inputs.Prices = None,
     outputs: Outputs,
     max_answers: Annotated[
-        int, typer.Option("--max-answers", min=1, help="Maximum answers per item.")
-    ] = MAX_ANSWERS,
+        int | None,
+        typer.Option(
+            "--max-answers",
+            metavar="N",
+            min=1,
+            help=f"Maximum answers per item; by default {MAX_ANSWERS}, and without one for a tree.",
+        ),
+    ] = None,
     time_limit: Annotated[
         float,
         typer.Option(
@@ -175,8 +182,10 @@ def plan_verb(
             progress=watch,
         )
     fixed = choices.fixed_plan
-    if fixed is None and (outputs.tree or outputs.draw is not None):
+    if fixed is None and outputs.tree:
         raise CrowdtreeError(f"--tree: no fixed tree reaches this: {choices.missing}")
+    if fixed is None and outputs.draw is not None:
+        inputs.say(f"--draw: there is no tree to draw, so {outputs.draw} is not written")
     if outputs.output is not None and outputs.tree and fixed is not None:
         files.save_plan(fixed, outputs.output)
     elif outputs.output is not None:
@@ -193,4 +202,4 @@ def plan_verb(
         then = render.command("simulate", str(outputs.output))
     else:
         then = render.again("-o", "plan.json")
-    render.emit(outputs.as_json, choices.to_dict(), show, (outputs.output, outputs.draw), then)
+    render.emit(outputs.as_json, choices.to_dict(), show, (outputs.output, outputs.draw if fixed else None), then)

@@ -20,7 +20,7 @@ from crowdtree.fixed_plan import Plan, Vote
 from crowdtree.frontiers.choice import Frontier
 from crowdtree.frontiers.exact_votes import shown_plans
 from crowdtree.frontiers.point import Point
-from crowdtree.frontiers.priced_search import Priced, exact_solver, greedy_tree
+from crowdtree.frontiers.priced_search import DESIGNS, Priced, exact_solver, greedy_trees
 from crowdtree.frontiers.supported import Curve
 from crowdtree.frontiers.vote_options import Options, question_prices
 from crowdtree.jit import can_compile
@@ -28,10 +28,6 @@ from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
 
 __all__ = ["frontier"]
-
-DESIGNS = ("fm", "fc", "gain", "gini")
-GREEDY_PRICES = np.geomspace(0.3, 1e-5, 12)
-"""Prices, relative to the mean price of an answer, for which a greedy tree is designed."""
 
 FINISHING = 0.1
 """Share of the time limit that is kept for choosing the votes of the points."""
@@ -185,15 +181,12 @@ def _undominated(points: Iterable[Point]) -> tuple[Point, ...]:
 
 def _first_curve(curve: Curve, designs: list[Tree], quick: Tree) -> None:
     """Make a usable curve from greedy trees, without any search."""
-    problem = curve.options.problem
-    designs.append(quick)
     curve.add(quick)
-    for name in DESIGNS:
-        if not curve.late and name != quick.method:
-            designs.append(design(problem, name, allow_groups=True))
-            curve.add(designs[-1])
-    for price in GREEDY_PRICES / curve.options.price.mean():
-        if not curve.late:
-            curve.add(greedy_tree(curve.options, float(price)))
+    designs.append(quick)
+    trees = greedy_trees(curve.options)
+    while not curve.late and (tree := next(trees, None)) is not None:
+        curve.add(tree)
+        if tree.method in DESIGNS:
+            designs.append(tree)
     curve.update(curve.resolution)
     curve.report()

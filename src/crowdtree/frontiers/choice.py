@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from crowdtree.checking import check_call, check_share
 from crowdtree.designers import design
+from crowdtree.designers.loss_search import LossSearch
 from crowdtree.errors import CrowdtreeError
 from crowdtree.fixed_plan import Plan, Vote
 from crowdtree.frontiers.all_plans import AllPlans, Limits, is_searchable
 from crowdtree.frontiers.point import Point
-from crowdtree.frontiers.priced_search import more_votes
+from crowdtree.frontiers.priced_search import greedy_trees, more_votes
 from crowdtree.frontiers.vote_options import Options
 from crowdtree.problem import Problem
 from crowdtree.result_methods import Framed, Plotted, Saved
@@ -40,7 +41,8 @@ class Goal(NamedTuple):
     """What a plan is chosen by: the least cost at an error or loss, or the best within a budget.
 
     `answers` are expected answers per item, `cost` is their price. Where mistakes have different
-    costs, a `cost` asks for the least price plus expected loss within it.
+    costs, a `cost` asks for the least price plus expected loss within it. `max_answers` is the most
+    answers that any item may take, on top of that.
     """
 
     error: float | None = None
@@ -48,6 +50,7 @@ class Goal(NamedTuple):
     cost: float | None = None
     loss: float | None = None
     undecided: float = 0.0
+    max_answers: int | None = None
 
     def check(self, problem: Problem | None = None) -> None:
         """Raise for what no plan can be chosen by."""
@@ -60,6 +63,8 @@ class Goal(NamedTuple):
         for name, value in (("answers", self.answers), ("cost", self.cost), ("loss", self.loss)):
             if value is not None and not 0 < value < np.inf:
                 raise CrowdtreeError(f"{name}: expected a number above 0, got {value!r}")
+        if self.max_answers is not None and self.max_answers < 1:
+            raise CrowdtreeError(f"max_answers: expected 1 or more, got {self.max_answers}")
         check_share("undecided", self.undecided, zero=True)
         if self.undecided and self.error is None:
             raise CrowdtreeError("undecided: give an error that the decided items must keep")
@@ -204,13 +209,15 @@ class Frontier(Framed, Saved, Plotted):
         cost: float | None = None,
         undecided: float = 0.0,
         loss: float | None = None,
+        max_answers: int | None = None,
         time_limit: float | None = None,
     ) -> Selection:
         """Choose a plan by exactly one of `error`, `answers`, `cost` and `loss`.
 
         Candidates are the points, their trees and the paper's with more and more votes, and the
-        paper's plans. Then all trees and votes are searched that a bound does not exclude, unless
-        there are too many sets of classes, mistakes have different costs, or ``-`` means either.
+        paper's plans; for a small problem with a loss also greedy trees. Then all trees and votes are searched that a bound does not exclude, unless
+        there are too many sets of classes, mistakes have different costs, ``-`` means either, or
+        answers are limited by `max_answers`.
 
         Parameters
         ----------
@@ -228,19 +235,23 @@ class Frontier(Framed, Saved, Plotted):
             less than one that reaches it on all, and may exist where that one does not.
         loss
             Expected loss per item to stay below; exact.
+        max_answers
+            Most answers that any item may take: majority votes on the longest path. Votes by
+            margin have no largest number, unless every margin is 1.
         time_limit
             Seconds for the search of all plans; 0 leaves it out.
         """
         check_call(type(self).plan_for, locals())
-        goal = Goal(error, answers, cost, loss, undecided)
+        goal = Goal(error, answers, cost, loss, undecided, max_answers)
         goal.check()
         if error is not None:
-            chosen = self._for_error(error, undecided)
+            chosen = self._for_error(goal, error)
         elif loss is not None:
-            chosen = self._for_loss(loss)
+            chosen = self._for_loss(goal, loss)
         else:
             chosen = self._within(goal)
-        if undecided or time_limit == 0 or not is_searchable(self.options.problem):
+        limited = undecided or max_answers is not None or time_limit == 0
+        if limited or not is_searchable(self.options.problem):
             return Selection(goal, chosen, self.max_votes)
         return self._searched(goal, chosen, time_limit)
 
@@ -268,40 +279,48 @@ class Frontier(Framed, Saved, Plotted):
             chosen = Point(found.plan, self.options.price, np.nan, "searched")
         return Selection(goal, chosen, self.max_votes, found.lower_bound, found.complete)
 
-    def _for_error(self, error: float, undecided: float) -> Point:
+    def _for_error(self, goal: Goal, error: float) -> Point:
         def kept(point: Point) -> Point | None:
             """The point, with leaves left undecided if it must; ``None`` if they are too many."""
-            if not undecided:
+            if not goal.undecided:
                 return point if point.misclassification <= error else None
             decided = point.deciding(error)
-            return decided if decided is not None and decided.undecided <= undecided else None
+            return decided if decided is not None and decided.undecided <= goal.undecided else None
 
-        good, best = self._keeping(kept, lambda point: point.misclassification)
+        good, best = self._keeping(goal, kept, lambda point: point.misclassification)
         if not good:
             decided = best.deciding(error)
             share = "" if decided is None else percent(decided.undecided)
             ways = [f"leave {share} of the items undecided"] if share else []
-            raise self._out_of_reach(f"error: {error:g}", best.misclassification, ways)
+            raise self._out_of_reach(goal, f"error: {error:g}", best.misclassification, ways)
         return min(good, key=lambda point: point.expected_cost)
 
-    def _for_loss(self, loss: float) -> Point:
+    def _for_loss(self, goal: Goal, loss: float) -> Point:
         def kept(point: Point) -> Point | None:
             return point if point.risk <= loss else None
 
-        good, best = self._keeping(kept, lambda point: point.risk)
+        good, best = self._keeping(goal, kept, lambda point: point.risk)
         if not good:
-            raise self._out_of_reach(f"loss: {loss:g}", best.risk)
+            raise self._out_of_reach(goal, f"loss: {loss:g}", best.risk)
         return min(good, key=lambda point: point.expected_cost)
 
     def _keeping(
-        self, kept: Callable[[Point], Point | None], measure: Callable[[Point], float]
+        self,
+        goal: Goal,
+        kept: Callable[[Point], Point | None],
+        measure: Callable[[Point], float],
     ) -> tuple[list[Point], Point]:
         """Plans that keep a limit, and the best of all by what is limited."""
-        good = [point for point in map(kept, self.points) if point is not None]
-        index = len(self) - len(good)
-        best = self.points[-1]
-        sources = [self._staffed(tree, lambda _: True) for tree in self._trees_around(index)]
-        for source in (*sources, self._algorithm_1()):
+        points = self._short(goal)
+        good = [point for point in map(kept, points) if point is not None]
+        index = len(self) - len(good) if goal.max_answers is None else len(points)
+        best = min(points, key=measure)
+
+        def fits(point: Point) -> bool:
+            return _is_short(point, goal)
+
+        sources = [self._staffed(tree, fits) for tree in self._trees_around(index)]
+        for source in (*sources, filter(fits, self._algorithm_1())):
             for candidate in source:
                 best = min(best, candidate, key=measure)
                 point = kept(candidate)
@@ -310,11 +329,33 @@ class Frontier(Framed, Saved, Plotted):
                     break
         return good, best
 
-    def _out_of_reach(self, goal: str, best: float, ways: Sequence[str] = ()) -> OutOfReach:
+    def _short(self, goal: Goal) -> list[Point]:
+        """Points whose items take no more answers than the goal allows, or the shortest trees."""
+        short = [point for point in self.points if _is_short(point, goal)]
+        if short:
+            return short
+        trees = [self._point(tree, np.ones(tree.n_nodes, dtype=np.int64)) for tree in self._trees_around(0)]
+        least = min(trees, key=lambda point: point.plan.most_answers or 0)
+        if not _is_short(least, goal):
+            raise CrowdtreeError(
+                f"max_answers: {goal.max_answers} is too low for the trees found; the shortest "
+                f"takes {least.plan.most_answers} answers"
+            )
+        return [least]
+
+    def _out_of_reach(
+        self, goal: Goal, what: str, best: float, ways: Sequence[str] = ()
+    ) -> OutOfReach:
+        most = f"at most {self.max_votes} votes per node"
+        if goal.max_answers is not None:
+            most = f"at most {goal.max_answers} answers per item"
         return OutOfReach(
-            f"{goal} is out of reach with at most {self.max_votes} votes per node; the best "
-            f"possible here is {best:.4g}",
-            [*ways, "raise max_votes", "add better questions"],
+            f"{what} is out of reach with {most}; the best tree found gets to {best:.4g}",
+            [
+                *ways,
+                "raise max_votes" if goal.max_answers is None else "raise max_answers",
+                "add better questions",
+            ],
         )
 
     def _within(self, goal: Goal) -> Point:
@@ -327,21 +368,18 @@ class Frontier(Framed, Saved, Plotted):
             return point.expected_cost if priced else point.expected_answers
 
         def affordable(point: Point) -> bool:
-            return paid(point) <= budget * (1 + 1e-12)
+            return paid(point) <= budget * (1 + 1e-12) and _is_short(point, goal)
 
-        good = [point for point in self.points if affordable(point)]
+        points = self._short(goal)
+        good = [point for point in points if affordable(point)]
         for tree in self._trees_around(len(good)):
-
-            def fits(votes: NDArray[np.int64], tree: Tree = tree) -> bool:
-                return affordable(self._point(tree, votes))
-
-            good.extend(self._staffed(tree, fits))
+            good.extend(self._staffed(tree, affordable))
         for point in self._algorithm_1():
             if not affordable(point):
                 break
             good.append(point)
         if not good:
-            least = min(self.points, key=paid)
+            least = min(points, key=paid)
             raise CrowdtreeError(
                 f"{name}: {budget:g} is too low; the cheapest plan found takes "
                 f"{paid(least):.4g} per item with an error of {least.misclassification:.4g}"
@@ -360,14 +398,21 @@ class Frontier(Framed, Saved, Plotted):
             yield self._point(tree, plan.votes)
 
     def _trees_around(self, place: int) -> list[Tree]:
-        """Trees of the points next to a position on the frontier, and the paper's."""
-        near = [point.plan.tree for point in self.points[max(place - 2, 0) : place + 2]]
-        near.append(design(self.options.problem, "fm", allow_groups=True))
-        return list({tree.question.tobytes(): tree for tree in near}.values())
+        """Trees of the points next to a position on the frontier, and the paper's.
 
-    def _staffed(self, tree: Tree, fits: Callable[[NDArray[np.int64]], bool]) -> Iterator[Point]:
+        With a loss, the points are those of least additive risk, which can be far from the least
+        risk. Greedy trees are then tried as well, where the problem is small.
+        """
+        problem = self.options.problem
+        near = [point.plan.tree for point in self.points[max(place - 2, 0) : place + 2]]
+        near.append(design(problem, "fm", allow_groups=True))
+        if problem.loss is not None and LossSearch(problem).reachable():
+            near += greedy_trees(self.options)
+        return list({(t.question.tobytes(), t.children.tobytes()): t for t in near}.values())
+
+    def _staffed(self, tree: Tree, fits: Callable[[Point], bool]) -> Iterator[Point]:
         """Yield plans with more and more votes on the same tree."""
-        for votes in more_votes(tree, self.options, fits):
+        for votes in more_votes(tree, self.options, lambda votes: fits(self._point(tree, votes))):
             yield self._point(tree, votes)
 
     def _point(self, tree: Tree, votes: NDArray[np.int64]) -> Point:
@@ -427,6 +472,14 @@ class Frontier(Framed, Saved, Plotted):
             f"{first.misclassification:.3g} for {first.expected_answers:.3g} answers to "
             f"{last.misclassification:.3g} for {last.expected_answers:.3g})"
         )
+
+
+def _is_short(point: Point, goal: Goal) -> bool:
+    """Whether no item takes more answers than the goal allows."""
+    if goal.max_answers is None:
+        return True
+    most = point.plan.most_answers
+    return most is not None and most <= goal.max_answers
 
 
 def _facts(points: Iterable[Point]) -> list[tuple[Plan, str, str]]:

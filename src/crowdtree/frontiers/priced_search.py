@@ -16,7 +16,11 @@ from crowdtree.frontiers.vote_options import Options
 from crowdtree.problem import DASH
 from crowdtree.tree import Tree
 
-__all__ = ["Priced", "Solver", "Staffed", "exact_solver", "greedy_tree", "more_votes"]
+__all__ = ["DESIGNS", "Priced", "Solver", "Staffed", "exact_solver", "greedy_trees", "more_votes"]
+
+DESIGNS = ("fc", "gain", "gini")
+GREEDY_PRICES = np.geomspace(0.3, 1e-5, 12)
+"""Prices, relative to the mean price of an answer, for which a greedy tree is designed."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,15 @@ def _loss_solver(options: Options) -> Solver:
     return solve
 
 
-def greedy_tree(options: Options, price: float) -> Tree:
+def greedy_trees(options: Options) -> Iterator[Tree]:
+    """Yield trees that are designed without any search; the paper's ``fm`` is not among them."""
+    for name in DESIGNS:
+        yield design(options.problem, name, allow_groups=True)
+    for price in GREEDY_PRICES / options.price.mean():
+        yield _greedy_tree(options, float(price))
+
+
+def _greedy_tree(options: Options, price: float) -> Tree:
     """Level-greedy tree for a price.
 
     The price enters through a problem whose worker error is the best error-plus-price of a cell

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
 
@@ -19,6 +20,7 @@ from crowdtree.planning.adaptive_curve import (
     AdaptiveCurve,
     Report,
     expected_performance,
+    reachable_goal,
     run_cost,
     silent,
 )
@@ -53,6 +55,7 @@ __all__ = [
     "people_costs",
     "performance_job",
     "plan",
+    "reachable_goal",
     "run_cost",
 ]
 
@@ -68,7 +71,7 @@ def plan(
     cost: float | None = None,
     max_loss: float | None = None,
     price: ArrayLike | Mapping[str, float] | None = None,
-    max_answers: int = MAX_ANSWERS,
+    max_answers: int | None = None,
     allow_groups: bool = False,
     time_limit: float = TIME_LIMIT,
     rng: int = 0,
@@ -79,7 +82,8 @@ def plan(
     An adaptive policy chooses each question by the answers so far, and stops at a threshold that
     is tuned by simulation, with the same items and people for every threshold. Beside it stands
     the best fixed tree by any kind of vote, for those who need one to print or to explain. The
-    adaptive policy is recommended, unless it does not reach the goal or a tree is as good.
+    adaptive policy is recommended, unless it does not reach the goal or a tree is as good. The
+    tree is the best one found; its proof says whether a better one can exist.
 
     Parameters
     ----------
@@ -98,7 +102,9 @@ def plan(
     price
         Price of an answer: one number, one per question, or a price for every question by name.
     max_answers
-        Most answers to one item of the adaptive policy.
+        Most answers that any item may take, with the tree as well: it then has majority votes, since
+        votes until a lead have no largest number. By default only the adaptive policy has a limit,
+        of 200.
     allow_groups
         Accept classes that no question separates.
     time_limit
@@ -120,7 +126,7 @@ def plan(
     (True, 'adaptive')
     """
     check_call(plan, locals())
-    goal = Goal(error, answers, cost, max_loss)
+    goal = Goal(error, answers, cost, max_loss, max_answers=max_answers)
     goal.check(problem)
     if cost is not None and price is None:
         raise CrowdtreeError("cost: give the price of an answer, or use answers")
@@ -130,7 +136,8 @@ def plan(
         report(0.0, "Searching fixed trees")
         tree, no_tree = best_tree(problem, goal, prices, allow_groups, time_limit)
         report(0.4, "Simulating adaptive policies")
-        curve = AdaptiveCurve(problem, goal, prices, max_answers, rng, report=report)
+        most = MAX_ANSWERS if max_answers is None else max_answers
+        curve = AdaptiveCurve(problem, goal, prices, most, rng, report=report)
         adaptive, no_adaptive = curve.best()
     return _choices(problem, goal, prices, (adaptive, no_adaptive), (tree, no_tree))
 
@@ -163,19 +170,39 @@ def _choices(
     given = None if prices is None else tuple(prices.tolist())
     only = first or second
     if only is None:
-        fix = "" if goal.error is None and goal.loss is None else "; allow more, or add questions"
-        raise CrowdtreeError((tree[1] or adaptive[1]) + fix)
+        if goal.error is None and goal.loss is None:
+            raise CrowdtreeError(tree[1])
+        raise CrowdtreeError(f"{adaptive[1]}; allow more, or add questions")
     if first is None or second is None:
-        reason = f"The {'adaptive policy' if first is None else 'fixed tree'} is out: {missing}."
+        kind = "adaptive policy" if first is None else "fixed tree"
+        reason = f"No {kind}: {_SUBJECT.sub(lambda name: _WORDS[name[0]], missing)}."
         return PlanChoices(problem, goal, given, (only,), reason, missing)
     ours, theirs = (value_of(choice, goal, prices) for choice in (first, second))
-    if theirs <= ours.high:
-        reason = "The fixed tree is as good as the adaptive policy, and simpler."
-        return PlanChoices(problem, goal, given, (second, first), reason)
     if goal.error is not None or goal.loss is not None:
         words = "fewer answers" if prices is None else "lower cost"
     else:
         words = "lower error" if problem.loss is None else "lower expected loss"
         words = "lower cost and loss together" if problem.loss and goal.cost else words
-    reason = f"{100 * (1 - ours / theirs):.0f} % {words} than the best fixed tree."
+    if ours.low <= theirs <= ours.high:
+        reason = "The fixed tree is as good as the adaptive policy, and simpler."
+        return PlanChoices(problem, goal, given, (second, first), reason)
+    if theirs < ours.low:
+        reason = f"{100 * (1 - theirs / ours):.0f} % {words} than the adaptive policy, and simpler."
+        return PlanChoices(problem, goal, given, (second, first), reason)
+    reason = f"{100 * (1 - ours / theirs):.0f} % {words} than the best fixed tree{_found(second)}."
     return PlanChoices(problem, goal, given, (first, second), reason)
+
+
+_WORDS = {
+    "error: ": "an error of ",
+    "loss: ": "a loss of ",
+    "answers: ": "a budget of ",
+    "cost: ": "a budget of ",
+    "max_answers: ": "a maximum of ",
+}
+_SUBJECT = re.compile(f"^({'|'.join(_WORDS)})")
+"""How a message about an argument begins."""
+
+
+def _found(tree: PlanChoice) -> str:
+    return "" if tree.proof.startswith("proven") else " found"

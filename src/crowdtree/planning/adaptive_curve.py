@@ -24,6 +24,8 @@ __all__ = [
     "AdaptiveCurve",
     "Report",
     "expected_performance",
+    "quick_items",
+    "reachable_goal",
     "run_cost",
     "silent",
     "simulated_performance",
@@ -35,6 +37,9 @@ ITEMS = 20_000
 """Simulated items of each adaptive policy that is tried."""
 MENU_ITEMS = 4000
 """The same for the menu of a new campaign, which has many policies."""
+MAX_SIMULATED_CELLS = 4e8
+"""Items times classes times questions of a quick simulation."""
+MIN_ITEMS = 200
 MAX_ANSWERS = 200
 RATIO = 1.05
 """Ratio of neighbouring stopping thresholds that are tried."""
@@ -83,6 +88,14 @@ class AdaptiveCurve:
     def last(self) -> int:
         """Number of the tightest threshold."""
         return self.step_at(LEAST_TARGET * self._top)
+
+    def reachable(self, target: float) -> float:
+        """The target error (or loss), or a round number above the least that is reached."""
+        self.goal = Goal(loss=target) if self.by_loss else Goal(error=target)
+        if self.best()[0] is not None:
+            return target
+        found = min(c.performance.risk.high for c in self._tried.values())
+        return _rounded_up(RATIO * found)
 
     @property
     def least_error(self) -> Estimate:
@@ -133,14 +146,16 @@ class AdaptiveCurve:
         def good(step: int) -> bool:
             return measure(self.at(step).performance).high <= limit
 
-        high = self.step_at(limit) if limit else self.last
-        for _ in range(3):  # an item may end before it reaches the threshold
-            if good(high):
+        first = self.step_at(limit) if limit else self.last
+        tighter = self.step_at(self._top / 4)
+        for high in (first, first + tighter, first + 2 * tighter):
+            if good(high):  # not always: an item may end before it reaches the threshold
                 break
-            high += self.step_at(self._top / 4)
         else:
             least = measure(self.at(high).performance)
-            return None, f"{name}: {limit:g} is out of reach; the adaptive policy gets to {least:g}"
+            return None, (
+                f"{name}: {limit:g} is out of reach; the adaptive policy gets to {least:.3g}"
+            )
         low = -1
         while high - low > 1:
             middle = (low + high) // 2
@@ -183,6 +198,37 @@ def simulated_performance(
     run = simulate(policy.problem, policy, items=items, rng=rng)
     error, risk = _above_zero(run.stated_error), _above_zero(run.stated_risk)
     return ExpectedPerformance(error, run.answers_per_item, False, risk, run_cost(run, prices))
+
+
+def _rounded_up(value: float) -> float:
+    """A number with two digits that is not below a value.
+
+    >>> _rounded_up(0.0512), _rounded_up(0.3)
+    (0.052, 0.3)
+    """
+    step = 10.0 ** (np.floor(np.log10(value)) - 1)
+    return float(f"{np.ceil(value / step - SAME) * step:.2g}")
+
+
+def quick_items(problem: Problem) -> int:
+    """Items of a simulation that takes a second or so."""
+    cells = problem.n_classes * problem.n_questions
+    return int(np.clip(MAX_SIMULATED_CELLS / cells, MIN_ITEMS, MENU_ITEMS))
+
+
+def reachable_goal(problem: Problem, error: float, loss: float) -> Goal:
+    """An error (where mistakes have different costs, a loss) to suggest: one that is reached.
+
+    >>> import crowdtree as ct
+    >>> reachable_goal(ct.example("table1"), 0.01, 0.1).error
+    0.01
+    """
+    by_loss = problem.loss is not None
+    goal = Goal(loss=loss) if by_loss else Goal(error=error)
+    with warnings.catch_warnings(action="ignore"):
+        curve = AdaptiveCurve(problem, goal, items=quick_items(problem))
+        target = curve.reachable(loss if by_loss else error)
+    return Goal(loss=target) if by_loss else Goal(error=target)
 
 
 def _above_zero(value: Estimate) -> Estimate:

@@ -183,9 +183,8 @@ class PlanChoices(Framed, Saved, HtmlShown):
 
     @property
     def notes(self) -> list[str]:
-        """What is proven about the fixed tree, and why a choice is missing."""
-        found = [] if self.tree is None else [f"Fixed tree: {self.tree.proof}"]
-        return found + ([self.missing] if self.missing else [])
+        """What is proven about the fixed tree."""
+        return [] if self.tree is None else [f"Fixed tree: {self.tree.proof}"]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON, without the problem."""

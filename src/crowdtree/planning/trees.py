@@ -12,10 +12,10 @@ from crowdtree.frontiers import Goal, Selection, frontier
 from crowdtree.frontiers.choice import OutOfReach
 from crowdtree.planning.choices import ExpectedPerformance, PlanChoice
 from crowdtree.policy import PlanPolicy
-from crowdtree.problem import Problem
+from crowdtree.problem import DASH, Problem
 from crowdtree.simulation import Estimate
 
-__all__ = ["MAX_POINTS", "MAX_VOTES", "best_tree", "tree_choice", "value_of"]
+__all__ = ["MAX_POINTS", "MAX_VOTES", "best_tree", "no_first_question", "tree_choice", "value_of"]
 
 MAX_VOTES: dict[Vote, int] = {"margin": 25, "majority": 51}
 MAX_POINTS = 40
@@ -31,17 +31,20 @@ def best_tree(
     """The best fixed tree by any kind of vote; else the reason why there is none."""
     try:
         quick = design(problem, "fm", allow_groups=True)
-    except CrowdtreeError as error:  # no question can be asked first, but an adaptive policy may
-        return None, str(error)
+    except CrowdtreeError:  # an adaptive policy can ask questions that do not apply to all classes
+        return None, no_first_question(problem)
     if not allow_groups:
         refuse_groups(quick)
     best: PlanChoice | None = None
     why = ""
     for vote, most in MAX_VOTES.items():
+        if goal.max_answers is not None and vote == "margin":
+            continue  # has no largest number of answers
         front = frontier(
             problem,
             vote,
-            method="greedy",
+            # the choice below searches all trees, but not with a loss
+            method="greedy" if problem.loss is None else None,
             price=prices,
             max_votes=most,
             max_points=MAX_POINTS,
@@ -61,6 +64,13 @@ def best_tree(
         if best is None or value_of(choice, goal, prices) < value_of(best, goal, prices):
             best = choice
     return (None, why) if best is None else (best, "")
+
+
+def no_first_question(problem: Problem) -> str:
+    """Why a problem whose classes no question splits has no tree."""
+    if problem.dash == "inapplicable" and (problem.outcome == DASH).any():
+        return "a tree cannot begin, because every question has - for some class"
+    return "no question separates any classes"
 
 
 def value_of(choice: PlanChoice, goal: Goal, prices: NDArray[np.float64] | None = None) -> Estimate:

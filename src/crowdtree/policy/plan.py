@@ -132,11 +132,7 @@ class PlanPolicy(Calibrated):
         (12, 18)
         """
         margin = self.voted.vote == "margin"
-        longest = self.voted.votes.astype(np.int64) ** (2 if margin else 1)
-        for node in range(len(longest) - 1, -1, -1):  # children come after their parents
-            below = [longest[child] for child in self.plan.tree.children[node] if child >= 0]
-            longest[node] += max(below, default=0)
-        return int(longest[0])
+        return self.plan.tree.longest_path(self.voted.votes ** (2 if margin else 1))
 
     def start(self) -> PlanState:
         """State of an item at the root."""
