@@ -15,9 +15,9 @@ import typing
 from collections import abc
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, wraps
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -31,9 +31,12 @@ __all__ = [
     "did_you_mean",
     "got",
     "is_number",
+    "named_options",
 ]
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Test = Callable[[Any], bool]
 
 
@@ -106,6 +109,25 @@ def check_options(
                 raise CrowdtreeError(f"{call} has no option {name!r}{did_you_mean(name, named)}")
     if types:
         check_call(function, options)
+
+
+def named_options(function: Callable[P, T]) -> Callable[P, T]:
+    """Let a function refuse an argument that it does not have with a message of ours.
+
+    >>> @named_options
+    ... def wait(*, seconds: float): ...
+    >>> wait(second=3)
+    Traceback (most recent call last):
+        ...
+    crowdtree.errors.CrowdtreeError: wait has no option 'second'; did you mean 'seconds'?
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        check_options(function.__name__, function, options, types=False)
+        return function(*args, **options)
+
+    return call
 
 
 def check_share(name: str, value: Any, *, zero: bool = False) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.checking import check_call
+from crowdtree.checking import check_call, named_options
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.frontiers import Goal
@@ -245,6 +245,7 @@ def _aligned(rows: list[tuple[str, str, str]]) -> Iterator[str]:
         yield f"  {first:<{widths[0]}}  {second:<{widths[1]}}  {third}".rstrip()
 
 
+@named_options
 def check(problem: Problem, *, time_limit: float = 20.0) -> Checkup:
     """Examine a table: prior, dashes, useless and duplicate questions, hard pairs, costs.
 

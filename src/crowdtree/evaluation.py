@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree import per_class, scores
-from crowdtree.checking import check_call, describe_type
+from crowdtree.checking import check_call, describe_type, named_options
 from crowdtree.fixed_plan import Plan, as_plan, nested_plan
 from crowdtree.per_class import ClassRow, Confusion
 from crowdtree.problem import DASH, Problem
@@ -434,6 +434,7 @@ def _finite(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@named_options
 def evaluate(tree: Tree | Plan, uncertainty: Uncertain | None = None) -> Evaluation:
     """Compute the exact error and cost of a plan, or of a tree with one worker per question.
 

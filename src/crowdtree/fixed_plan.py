@@ -336,11 +336,16 @@ def _whole(votes: ArrayLike) -> NDArray[np.int64]:
     return given.astype(np.int64)
 
 
-describe_type(
-    Plan,
-    "a Plan",
-    "design(problem) makes a tree, staff(tree, workers=...) a plan, load(path) reads one",
-)
+def _instead(value: Any, _: str) -> str:
+    """What to pass in place of something that is no plan."""
+    if not hasattr(value, "fixed_plan"):  # of PlanChoices
+        return "design(problem) makes a tree, staff(tree, workers=...) a plan, load(path) reads one"
+    if value.fixed_plan is not None:
+        return "pass its .fixed_plan"
+    return "it has no fixed tree; simulate its .policy"
+
+
+describe_type(Plan, "a Plan", _instead)
 
 
 def as_plan(tree: Tree | Plan) -> Plan:

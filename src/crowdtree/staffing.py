@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree import scores, voting
-from crowdtree.checking import check_call
+from crowdtree.checking import check_call, named_options
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.evaluation import evaluate
 from crowdtree.fixed_plan import Plan, Pool, as_plan
@@ -37,6 +37,7 @@ poor guide where votes are so few that the best label of many leaves is another 
 """
 
 
+@named_options
 def staff(
     tree: Tree,
     workers: int | None = None,

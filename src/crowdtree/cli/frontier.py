@@ -18,6 +18,7 @@ from crowdtree.cli.options import (
     check_draw,
     check_outputs,
     check_plan,
+    share_option,
     with_options,
 )
 from crowdtree.cli.plan import GoalOptions
@@ -41,7 +42,7 @@ class Choice(GoalOptions):
 
     undecided: Annotated[
         float,
-        typer.Option(
+        share_option(
             "--undecided",
             metavar="SHARE",
             help="Share of items that may stay undecided; --error then applies to the others.",

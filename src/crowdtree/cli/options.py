@@ -49,12 +49,33 @@ __all__ = [
     "from_environment",
     "given",
     "one_of",
+    "share_option",
     "with_options",
 ]
 
 
 def _file(what: str) -> Any:
     return typer.Argument(metavar="FILE", help=what, show_default=False)
+
+
+def _share(text: str | float) -> float:
+    """Read a share: 0.02, or 2%.
+
+    >>> _share("2%"), _share("0.02")
+    (0.02, 0.02)
+    """
+    words = str(text).strip()
+    try:
+        if words.endswith("%"):
+            return float(f"{float(words[:-1]) / 100:.12g}")
+        return float(words)
+    except ValueError:
+        raise typer.BadParameter(f"{words!r} is not a valid float.") from None
+
+
+def share_option(*names: str, **settings: Any) -> Any:
+    """Make an option for a share, which may be written in percent."""
+    return typer.Option(*names, parser=_share, **{"metavar": "E", **settings})
 
 
 def _table_option(*names: str, **settings: Any) -> Any:
@@ -123,7 +144,12 @@ class Reading:
 
     worker_error: Annotated[
         float | None,
-        _table_option("--worker-error", metavar="E", help="Error rate of all questions, 0 to 1."),
+        _table_option(
+            "--worker-error",
+            metavar="E",
+            parser=_share,
+            help="Error rate of all questions, 0 to 1.",
+        ),
     ] = None
     errors: Annotated[
         Path | None,

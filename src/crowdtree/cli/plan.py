@@ -20,6 +20,7 @@ from crowdtree.cli.options import (
     check_outputs,
     check_plan,
     given,
+    share_option,
     with_options,
 )
 from crowdtree.cli.render.plan import show_tree
@@ -41,7 +42,7 @@ class GoalOptions:
 
     error: Annotated[
         float | None,
-        typer.Option("--error", metavar="E", help="Share of wrong labels, at most: 0.01 for 1 %."),
+        share_option("--error", help="Share of wrong labels, at most: 0.01 or 1%."),
     ] = None
     answers: Annotated[
         float | None,
@@ -202,4 +203,10 @@ def plan_verb(
         then = render.command("simulate", str(outputs.output))
     else:
         then = render.again("-o", "plan.json")
-    render.emit(outputs.as_json, choices.to_dict(), show, (outputs.output, outputs.draw if fixed else None), then)
+    render.emit(
+        outputs.as_json,
+        choices.to_dict(),
+        show,
+        (outputs.output, outputs.draw if fixed else None),
+        then,
+    )

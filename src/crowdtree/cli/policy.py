@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from crowdtree.cli import inputs
-from crowdtree.cli.options import ExtraWorkers, Reading, ReadingGroups, given
+from crowdtree.cli.options import ExtraWorkers, Reading, ReadingGroups, given, share_option
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.likelihood import yes_probability
 from crowdtree.policy.spec import PolicySpec, make_policy
@@ -33,7 +33,7 @@ class PolicyOptions:
         ),
     ] = None
     target_error: Annotated[
-        float, typer.Option("--target-error", help="Error at which the adaptive policy stops.")
+        float, share_option("--target-error", help="Error at which the adaptive policy stops.")
     ] = 0.01
     target_loss: Annotated[
         float | None,

@@ -95,12 +95,12 @@ def plan_from_dict(data: Any, source: str, problem: Problem | None = None) -> Pl
     if isinstance(data, dict) and (data.get("kind") == "problem" or "questions" in data):
         raise CrowdtreeError(f"{source}: expected a plan, got {KINDS['problem']}")
     found = check(PlanFile, data, source)
+    if not found.tree and not found.nodes:
+        raise CrowdtreeError(f"{source}: tree: is missing; add it")
     if problem is None:
         if found.problem is None:
             raise CrowdtreeError(f"{source}: contains no problem; pass problem=")
         problem = problem_from_dict(found.problem, f"{source}: problem")
-    if not found.tree and not found.nodes:
-        raise CrowdtreeError(f"{source}: tree: is missing; add it")
     given = found.model_dump(exclude={"crowdtree", "kind", "problem"}, exclude_none=True)
     return named(source, Plan.from_dict, problem, given)
 
@@ -111,7 +111,9 @@ def find_plan(source: str | os.PathLike[str] | Any, *, name: str | None = None) 
     if ending_of(file.name) != ".json":
         return None
     data = parse_document(file)
-    holds = isinstance(data, dict) and ("tree" in data or "nodes" in data or "question" in data)
+    holds = isinstance(data, dict) and (
+        data.get("kind") == "plan" or not {"tree", "nodes", "question"}.isdisjoint(data)
+    )
     return plan_from_dict(data, file.name) if holds else None
 
 

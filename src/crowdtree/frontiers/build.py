@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crowdtree.checking import check_call
+from crowdtree.checking import check_call, named_options
 from crowdtree.designers import design, refuse_groups
 from crowdtree.designers.exact import is_tabulated
 from crowdtree.designers.loss_search import MOST_SETS, LossSearch
@@ -33,6 +33,7 @@ FINISHING = 0.1
 """Share of the time limit that is kept for choosing the votes of the points."""
 
 
+@named_options
 def frontier(
     problem: Problem,
     vote: Vote = "majority",

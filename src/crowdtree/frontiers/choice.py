@@ -215,9 +215,9 @@ class Frontier(Framed, Saved, Plotted):
         """Choose a plan by exactly one of `error`, `answers`, `cost` and `loss`.
 
         Candidates are the points, their trees and the paper's with more and more votes, and the
-        paper's plans; for a small problem with a loss also greedy trees. Then all trees and votes are searched that a bound does not exclude, unless
-        there are too many sets of classes, mistakes have different costs, ``-`` means either, or
-        answers are limited by `max_answers`.
+        paper's plans; for a small problem with a loss also greedy trees. Then all trees and votes
+        are searched that a bound does not exclude, unless there are too many sets of classes,
+        mistakes have different costs, ``-`` means either, or `max_answers` is given.
 
         Parameters
         ----------
@@ -334,7 +334,10 @@ class Frontier(Framed, Saved, Plotted):
         short = [point for point in self.points if _is_short(point, goal)]
         if short:
             return short
-        trees = [self._point(tree, np.ones(tree.n_nodes, dtype=np.int64)) for tree in self._trees_around(0)]
+        trees = [
+            self._point(tree, np.ones(tree.n_nodes, dtype=np.int64))
+            for tree in self._trees_around(0)
+        ]
         least = min(trees, key=lambda point: point.plan.most_answers or 0)
         if not _is_short(least, goal):
             raise CrowdtreeError(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.checking import check_call
+from crowdtree.checking import check_call, named_options
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.problem import DASH, Problem
 from crowdtree.text import plural, squeezed
@@ -29,6 +29,7 @@ __all__ = ["learn"]
 FloatArray = NDArray[np.float64]
 
 
+@named_options
 def learn(
     answers: Any,
     gold: Any = None,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree.checking import check_call
+from crowdtree.checking import check_call, named_options
 from crowdtree.errors import CrowdtreeError
 from crowdtree.frontiers import Goal
 from crowdtree.frontiers.vote_options import question_prices
@@ -63,6 +63,7 @@ TIME_LIMIT = 4.0
 """Seconds for the search of fixed trees."""
 
 
+@named_options
 def plan(
     problem: Problem,
     *,
@@ -102,7 +103,7 @@ def plan(
     price
         Price of an answer: one number, one per question, or a price for every question by name.
     max_answers
-        Most answers that any item may take, with the tree as well: it then has majority votes, since
+        Most answers that any item may take, also with the tree, which then has majority votes:
         votes until a lead have no largest number. By default only the adaptive policy has a limit,
         of 200.
     allow_groups

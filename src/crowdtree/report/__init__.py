@@ -86,7 +86,7 @@ def report_html(
     if adaptive:
         tables = details.adaptive_tables(choices.policy)
         points = summary.adaptive_points(ways[0], prices)
-        lead = f"Recommended: the adaptive policy. {lead} {summary.ADAPTIVE}"
+        lead = f"Recommended: the adaptive policy. {summary.ADAPTIVE} {lead}"
     else:
         assert value is not None
         tables = [details.label_table(value)]

@@ -60,7 +60,7 @@ def adaptive_tables(policy: Policy[Any]) -> list[Table]:
 def _question_table(run: Run) -> Table:
     problem = run.problem
     rows: list[list[str | tuple[str, str]]] = [
-        [problem.text(problem.question_index(name)), digits(often)]
+        [problem.text(problem.question_index(name)), "<0.01" if often < 0.005 else f"{often:.2f}"]
         for name, often in run.answers_per_question.items()
     ]
     columns = (("question", "words"), ("answers per item", "n"))
@@ -82,7 +82,7 @@ def _run_labels(run: Run) -> Table:
         [
             problem.classes[c],
             percent(float(problem.prior[c])),
-            digits(float(mean[c])) if items[c] else "–",
+            f"{mean[c]:.1f}" if items[c] else "–",
             percent(float(right[c])) if given[c] else "never given",
             problem.classes[int(wrong[:, c].argmax())] if wrong[:, c].any() else "",
         ]

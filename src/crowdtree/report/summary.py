@@ -47,10 +47,10 @@ def heading(problem: Problem, way: Way) -> str:
     """Title of the page."""
     size = plural(problem.n_classes, "class", "classes")
     risk = "" if way.risk is None else f"expected loss {number(way.risk)}, "
-    paid = "" if way.cost is None else f", at a cost of {number(way.cost)}"
+    paid = "" if way.cost is None else f" and a cost of {number(way.cost)}"
     return (
         f"{size}: {risk}{percent(way.error)} wrong labels with "
-        f"{amount(way.answers, 'answer')} per item{paid}"
+        f"{amount(way.answers, 'answer')}{paid} per item"
     )
 
 

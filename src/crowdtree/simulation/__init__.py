@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdtree.campaign import check_people
-from crowdtree.checking import check_call, check_share
+from crowdtree.checking import check_call, check_share, named_options
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import AdaptivePolicy, Policy
 from crowdtree.problem import Problem
@@ -41,6 +41,7 @@ __all__ = [
 MOST_ITEMS = 1_000_000_000
 
 
+@named_options
 def simulate(
     problem: Problem,
     policy: Policy[Any],

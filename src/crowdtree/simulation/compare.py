@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from crowdtree.bounds import burnashev_guide, fano_floor
-from crowdtree.checking import check_call
+from crowdtree.checking import check_call, named_options
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import Evaluation, evaluate
@@ -179,6 +179,7 @@ class _Found(NamedTuple):
     at: int | None = None
 
 
+@named_options
 def compare_policies(
     problem: Problem,
     error: float = 0.01,
@@ -422,13 +423,22 @@ def _batch(problem: Problem, aim: _Aim, run: Simulate, items: int, rng: int) -> 
         ("batch, nearest", lambda votes: run(BatchPolicy(problem, votes)), BATCH_VOTES),
     )
     for name, ask, counts in ways:
-        points = []
-        for votes in counts:
-            points.append(_simulated(ask(votes), stated=ask is not fused))
-            wrong = [float(aim.of(point)) for point in points]
-            if wrong[-1] <= aim.value or (len(wrong) > 1 and wrong[-1] > 0.9 * wrong[-2]):
-                break  # reached, or more votes no longer help
-        yield _Found(name, points, False)
+        points: dict[int, _Point] = {}
+
+        def wrong(votes: int, ask: Any = ask, points: dict[int, _Point] = points) -> float:
+            points[votes] = _simulated(ask(votes), stated=ask is not fused)
+            return float(aim.of(points[votes]))
+
+        last = math.inf
+        for fewer, votes in itertools.pairwise((counts[0] - 1, *counts)):
+            now = wrong(votes)
+            if now <= aim.value:  # reached: perhaps with fewer, which are not among the counts
+                any(wrong(between) <= aim.value for between in range(fewer + 1, votes))
+                break
+            if now > 0.9 * last:
+                break  # more votes no longer help
+            last = now
+        yield _Found(name, [points[votes] for votes in sorted(points)], False)
 
 
 def _limits(problem: Problem, curves: Sequence[CurveRow], aim: _Aim) -> Iterator[CurveRow]:

@@ -11,6 +11,7 @@ import typer
 from crowdtree.audit import Audit, Forecast, Labels
 from crowdtree.audit.words import next_step
 from crowdtree.cli import inputs, streams
+from crowdtree.cli.options import share_option
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.audits import load_audit
 from crowdtree.files.losses import loss_classes, read_loss
@@ -72,7 +73,7 @@ LossBound = Annotated[
 ]
 Bound = Annotated[
     float | None,
-    typer.Option("--bound", metavar="E", help="Share of wrong labels to certify, 0 to 1."),
+    share_option("--bound", help="Share of wrong labels to certify, 0 to 1."),
 ]
 
 

@@ -17,7 +17,7 @@ from crowdtree.cli.campaign.database import (
     next_step,
     opened,
 )
-from crowdtree.cli.options import AsJson, check_outputs
+from crowdtree.cli.options import AsJson, check_outputs, share_option
 from crowdtree.errors import CrowdtreeError
 
 __all__ = ["audit_verb"]
@@ -27,9 +27,7 @@ def audit_verb(
     number: Number,
     bound: Annotated[
         float | None,
-        typer.Option(
-            "--bound", metavar="E", help="Start (again): share of wrong labels to certify, 0 to 1."
-        ),
+        share_option("--bound", help="Start (again): share of wrong labels to certify, 0 to 1."),
     ] = None,
     confidence: Confidence = 0.95,
     link: Annotated[

@@ -11,7 +11,15 @@ import typer
 
 from crowdtree.cli import inputs, render
 from crowdtree.cli.campaign.database import HERE, Database, import_server, next_step, opened
-from crowdtree.cli.options import AllowGroups, AsJson, ExtraWorkers, File, Seed, with_options
+from crowdtree.cli.options import (
+    AllowGroups,
+    AsJson,
+    ExtraWorkers,
+    File,
+    Seed,
+    share_option,
+    with_options,
+)
 from crowdtree.cli.policy import check_target, chosen_policy, refuse_unused
 from crowdtree.cli.streams import STANDARD_INPUT
 from crowdtree.errors import CrowdtreeError
@@ -29,7 +37,7 @@ class PolicyOptions:
         bool, typer.Option("--adaptive", help="Choose each question by the answers so far.")
     ] = False
     target_error: Annotated[
-        float, typer.Option("--target-error", help="Adaptive: stop at this error.")
+        float, share_option("--target-error", help="Adaptive: stop at this error.")
     ] = 0.05
     target_loss: Annotated[
         float | None,
