@@ -85,7 +85,7 @@ def test_costs_are_those_of_plans_that_keep_the_target() -> None:
 
 
 def test_costs_out_of_reach_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crowdtree.checkup.MENU_ITEMS", 500)
+    monkeypatch.setattr("crowdtree.planning.adaptive_curve.MENU_ITEMS", 500)
     poor = ct.check(table([[0, 1]], 0.49), time_limit=math.inf)
     assert "out of reach" in poor.costs[-1].reason
     assert poor.pairs[0].answers is None
@@ -94,8 +94,8 @@ def test_costs_out_of_reach_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_table_without_a_first_question() -> None:
     found = ct.check(table([[0, 1, -1], [-1, 0, 1]]))
-    assert found.costs == ()
-    assert "No plan exists" in found.to_text()
+    assert [cost.target for cost in found.costs] == list(TARGETS)
+    assert "No fixed tree: a tree cannot begin, because every question has -" in found.to_text()
     assert found.to_dict()["first_questions"] == 0
 
 

@@ -76,3 +76,12 @@ def test_misspelt_names_get_a_suggestion() -> None:
     with pytest.raises(AttributeError, match="no attribute 'evalute'; did you mean 'evaluate'"):
         ct.evalute  # noqa: B018
     assert set(dir(ct)) == set(ct.__all__)
+
+
+def test_choices_are_no_plan_and_unknown_arguments_are_named():
+    problem = ct.example("table1")
+    choices = ct.plan(problem, answers=3)
+    with pytest.raises(ct.CrowdtreeError, match=r"got a PlanChoices; pass its \.fixed_plan$"):
+        ct.evaluate(choices)
+    with pytest.raises(ct.CrowdtreeError, match="plan has no option 'eror'; did you mean 'error'"):
+        ct.plan(problem, eror=0.1)

@@ -17,7 +17,7 @@ def test_check_names_inseparable_classes(tmp_path, capsys):
 
 
 def test_check_prints_what_the_library_finds(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("crowdtree.checkup.MENU_ITEMS", 500)
+    monkeypatch.setattr("crowdtree.planning.adaptive_curve.MENU_ITEMS", 500)
     path = tmp_path / "messy.csv"
     path.write_text("Birds\nclass;flies;swims\nduck;y;y\nrobin;y;n\ntrout;n;y\nerror;5%;60%\n")
     found = result(capsys, "check", path)

@@ -109,7 +109,7 @@ def test_the_tree_alone_can_be_written_and_drawn(birds, tmp_path, capsys):
         ([], "--error, --answers, --cost or --max-loss"),
         (["--error", 0.1, "--answers", 3], "--error and --answers: expected one of them"),
         (["--error", 2], "--error: expected a number between 0 and 1, got 2; 2 % is 0.02"),
-        (["--error", 0], "--error: 0 is out of reach with at most 25 votes per node; the best"),
+        (["--error", 0], "--error: 0 is out of reach; the adaptive policy gets to "),
         (["--error", 0], "; allow more, or add questions"),
         (["--answers", 0.1], "too low"),
         (["--cost", 3], "give the --price"),

@@ -108,7 +108,7 @@ def test_the_recommended_policy_comes_first_and_the_fixed_tree_second(choices: c
     ):
         cells = (percent(row.error), sure, number(row.answers), number(row.cost))
         assert f"{name} {' '.join(cells)}" in words
-    assert f"answers per item, at a cost of {number(best.cost)}" in words
+    assert f"answers and a cost of {number(best.cost)} per item" in words
     whole = number(float(f"{1000 * best.cost:.3g}"))
     assert f"At a price of 0.02 to 0.05 per answer that is {whole}." in words
     assert "For example" not in words
@@ -123,11 +123,11 @@ def test_labels_and_questions_are_those_of_the_recommended_policy(choices: ct.Pl
     problem = choices.problem
     run = ct.simulate(problem, choices.policy, items=20_000)
     for name, often in run.answers_per_question.items():
-        assert f"{problem.text(problem.question_index(name))} {number(often)}" in words
+        assert f"{problem.text(problem.question_index(name))} {often:.2f}" in words
     for c, name in enumerate(problem.classes):
         mine = run.truth_index == c
         right = 1 - run.posterior_error[run.label_index == c].mean()
-        cells = (percent(problem.prior[c]), number(run.answers[mine].mean()), percent(right))
+        cells = (percent(problem.prior[c]), f"{run.answers[mine].mean():.1f}", percent(right))
         assert f"{name} {' '.join(cells)}" in words
 
 

@@ -11,6 +11,7 @@ import copy
 import dataclasses
 import functools
 import inspect
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ import typer
 
 from crowdtree.designers import DESIGNERS
 from crowdtree.errors import CrowdtreeError
+from crowdtree.files.cells import cell_number
 from crowdtree.plots.save import check_ending
 
 __all__ = [
@@ -64,13 +66,10 @@ def _share(text: str | float) -> float:
     >>> _share("2%"), _share("0.02")
     (0.02, 0.02)
     """
-    words = str(text).strip()
-    try:
-        if words.endswith("%"):
-            return float(f"{float(words[:-1]) / 100:.12g}")
-        return float(words)
-    except ValueError:
-        raise typer.BadParameter(f"{words!r} is not a valid float.") from None
+    value = cell_number(str(text))
+    if math.isnan(value):
+        raise typer.BadParameter("Input should be a valid number")
+    return value
 
 
 def share_option(*names: str, **settings: Any) -> Any:
