@@ -14,6 +14,7 @@ __all__ = [
     "percent_cell",
     "percent_range",
     "plural",
+    "rounded_up",
     "short",
     "squeezed",
 ]
@@ -79,6 +80,16 @@ def number(value: float, digits: int = 3) -> str:
     places = max(digits - 1 - math.floor(math.log10(abs(value))), 0)
     text = f"{value:,.{places}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def rounded_up(value: float) -> float:
+    """A number with two significant digits that is not below a value.
+
+    >>> rounded_up(0.0512), rounded_up(0.3)
+    (0.052, 0.3)
+    """
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return float(f"{math.ceil(value / step - 1e-9) * step:.2g}")
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:

@@ -31,7 +31,7 @@ from crowdtree.frontiers import frontier
 from crowdtree.frontiers.compare import compare, vote_limit
 from crowdtree.plots import draw_frontier
 from crowdtree.problem import Problem
-from crowdtree.text import amount, number, percent
+from crowdtree.text import amount, number, percent, rounded_up
 
 __all__ = ["frontier_verb"]
 
@@ -155,7 +155,9 @@ def frontier_verb(
         if choice.given and not choice.undecided:
             adaptive_line(console, problem, choice.goal, prices)
 
-    then = "" if choice.given else render.again("--error", 0.01, "-o", "plan.json")
+    least = min(p.misclassification for p in front)
+    wanted = 0.01 if least <= 0.01 else rounded_up(least)
+    then = "" if choice.given else render.again("--error", wanted, "-o", "plan.json")
     if choice.output is not None:
         uniform = [] if not price or "=" in "".join(price) else ["--price", price[-1]]
         then = render.command("report", str(choice.output), *uniform)

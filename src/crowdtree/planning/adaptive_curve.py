@@ -17,6 +17,7 @@ from crowdtree.planning.choices import ExpectedPerformance, PlanChoice
 from crowdtree.policy import AdaptivePolicy, PlanPolicy, Policy, expected_answers
 from crowdtree.problem import Problem
 from crowdtree.simulation import Estimate, Run, simulate
+from crowdtree.text import rounded_up
 
 __all__ = [
     "ITEMS",
@@ -95,7 +96,7 @@ class AdaptiveCurve:
         if self.best()[0] is not None:
             return target
         found = min(c.performance.risk.high for c in self._tried.values())
-        return _rounded_up(RATIO * found)
+        return rounded_up(RATIO * found)
 
     @property
     def least_error(self) -> Estimate:
@@ -198,16 +199,6 @@ def simulated_performance(
     run = simulate(policy.problem, policy, items=items, rng=rng)
     error, risk = _above_zero(run.stated_error), _above_zero(run.stated_risk)
     return ExpectedPerformance(error, run.answers_per_item, False, risk, run_cost(run, prices))
-
-
-def _rounded_up(value: float) -> float:
-    """A number with two digits that is not below a value.
-
-    >>> _rounded_up(0.0512), _rounded_up(0.3)
-    (0.052, 0.3)
-    """
-    step = 10.0 ** (np.floor(np.log10(value)) - 1)
-    return float(f"{np.ceil(value / step - SAME) * step:.2g}")
 
 
 def quick_items(problem: Problem) -> int:
