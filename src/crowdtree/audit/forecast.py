@@ -133,7 +133,7 @@ def _ledger_of(
     codes: IntArray, errors: FloatArray, open_: NDArray[np.bool_], risk: float, wanted: int
 ) -> Ledger:
     """Open a ledger of labels by their strata and stated errors; those not open are right."""
-    sizes = np.bincount(codes, open_)
+    sizes = np.bincount(codes, open_).astype(np.float64)
     means = np.bincount(codes, errors * open_) / np.maximum(sizes, 1)
     return Ledger(sizes, means, (int((~open_).sum()), 0), risk, wanted)
 
