@@ -194,7 +194,7 @@ def test_wide_tables(said, tmp_path, capsys):
     assert "workers are the columns anna, ben, carla" in notes
     rated = put(tmp_path / "r.csv", ["photo", "r_1", "r_2", "r_3"], [(r[0], *r[2:]) for r in rows])
     assert learned(capsys, rated, "--workers", "r_*")[0]["labels"] == found["labels"]
-    with pytest.raises(CrowdtreeError, match=r'load\(path, "answers", workers=\["ann"\]\)'):
+    with pytest.raises(CrowdtreeError, match=r'or load\(path, "answers"\)$'):
         ct.load(path)
     assert complaint(capsys, "design", path).endswith("; answers are for crowdtree learn\n")
     read = ct.load(path, "answers", workers=["anna", "ben"])
