@@ -506,6 +506,11 @@ def test_forecast_is_near_what_happens():
     rng = np.random.default_rng(3)
     errors = np.where(rng.random(800) < 0.1, 0.15, 0.002)
     plan = ct.plan_audit(errors, 0.05, replays=200)
+    fewer = ct.plan_audit(errors, 0.05, replays=200, known=np.arange(800) < 400)
+    assert fewer.median < plan.median
+    assert ct.plan_audit(errors, 0.05, known=[True] * 800).high == 0
+    with pytest.raises(ct.CrowdtreeError, match="known: expected one per label"):
+        ct.plan_audit(errors, 0.05, known=[True])
     took = []
     for seed in range(8):
         wrong = {f"i{k}": bool(x) for k, x in enumerate(rng.random(800) < errors)}

@@ -478,6 +478,34 @@ campaign invite 1
 campaign invite 9 Ann
 campaign invite 1 Ann --url ftp://label.example
 campaign invite 1 Ann --database note.txt
+explain plan.json --class unicorn
+explain birds.csv --answers flies==yes
+explain labels.csv
+staff p_vote.json --workers 3
+staff birds.csv --answers 1e400
+simulate birds.csv --items 99999999999999999999
+simulate birds.csv --max-answers 99999999999999999999
+simulate plan.json --target-error 0.1
+simulate answers.csv
+backup crowdtree.db
+backup ./crowdtree.db --database sqlite:///crowdtree.db
+backup new.backup --media note.txt
+backup new.backup --media s3://
+backup new.backup --database sqlite://
+restore good.backup
+restore good.backup --database .
+restore good.backup --database sqlite://
+restore good.backup --database sqlite:///:memory:
+restore good.backup --database nowhere/new.db
+restore good.backup --database new.db --media note.txt
+restore plan.json --database new.db
+campaign create birds.csv --database :memory:
+campaign create birds.csv --database .
+audit record audit.json audit.json
+audit record audit.json .
+audit record audit.json labels.csv
+audit record labels.csv labels.csv
+audit record - labels.csv
 """.strip().splitlines()
 BAD_OUTPUTS = [
     *(f"{verb} birds.csv {option} {path}"
@@ -496,6 +524,12 @@ BAD_OUTPUTS = [
     "learn answers.csv --report report.txt",
     "learn answers.csv --report nowhere/report.html",
     "learn answers.csv -o x.csv --labels x.csv",
+    "learn answers.csv --labels answers.csv",
+    "learn answers.csv --gold labels.csv --labels=./labels.csv",
+    "design birds.csv -o .",
+    "design birds.csv -o birds.csv/plan.json",
+    "design plan.json -o plan.json",
+    "simulate plan.json --draw plan.json",
 ]  # fmt: skip
 
 

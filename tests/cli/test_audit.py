@@ -101,6 +101,12 @@ def test_plan(labels, capsys):
     assert 0 < found["low"] <= found["median"] <= found["high"] <= 60
     assert run("audit", "plan", labels, "--bound", 0.15, "--replays", 50) == 0
     assert "Next: crowdtree audit start" in capsys.readouterr().out
+    rows = [f"p{k},a,0.1,{k % 2 == 0}\n" for k in range(100)]
+    labels.write_text("item,label,error,known\n" + "".join(rows))
+    half = result(capsys, "audit", "plan", labels, "--bound", 0.1, "--replays", 50)
+    labels.write_text("item,label,error,known\n" + "".join(rows).replace("True", "False"))
+    none = result(capsys, "audit", "plan", labels, "--bound", 0.1, "--replays", 50)
+    assert half["high"] < 50 < none["median"]  # known items are never drawn
     labels.write_text("item,label,error\n" + "".join(f"p{k},a,0.5\n" for k in range(50)))
     assert run("audit", "plan", labels, "--bound", 0.01, "--replays", 20) == 0
     assert "no audit can certify it" in capsys.readouterr().out

@@ -148,6 +148,35 @@ def test_several_files_are_read_as_one(said, tmp_path, capsys):
     assert "9.csv: no such file" in complaint(capsys, "learn", parts[0], tmp_path / "9.csv")
 
 
+def test_files_with_columns_of_different_names(said, tmp_path, capsys):
+    rows = [(t, who, x, "9:01") for t, who, x in long(said)]
+    heads = (["Pic no.", "Done by", "Mine", "When"], ["Bild", "Wer", "Antwort", "Zeit"])
+    parts = [put(tmp_path / f"{n}.csv", head, rows[n::2]) for n, head in enumerate(heads)]
+    names = {"task": "Pic no.,Bild", "worker": "Done by,Wer", "label": "Mine,Antwort"}
+    options = [word for role, name in names.items() for word in (f"--{role}", name)]
+    found, notes = learned(capsys, *parts, *options)
+    assert found["labels"] == dict(ct.learn(_mapping(said)).labels)
+    assert "1.csv: reading task from 'Bild', worker from 'Wer', label from 'Antwort'" in notes
+    assert sorted(ct.load(parts, columns=names).rows()) == sorted(long(said))
+    wrong = complaint(capsys, "learn", *parts, *options[:4], "--label", "Mine,Antwurt")
+    assert "1.csv: no column 'Mine,Antwurt' for label (found: Bild, Wer, Antwort, Zeit)" in wrong
+
+
+def test_a_hint_about_a_wide_table_leaves_nobody_out(said, tmp_path, capsys):
+    people = [f"rater {k}" for k in range(23)]
+    rows = [(t, f"review {t}", *(list(given.values()) * 8)[:23], given["ben"])
+            for t, given in said.items()]  # fmt: skip
+    head = ["review", "text", *people, "expert"]
+    few = put(tmp_path / "few.csv", [*head[:7], "expert"], [(*row[:7], row[-1]) for row in rows])
+    assert f"--workers '{','.join(people[:5])}'\n" in complaint(capsys, "learn", few)
+    many = put(tmp_path / "many.csv", head, rows)
+    hint = complaint(capsys, "learn", many)
+    assert f"--workers '{','.join(people[:20])}' and 3 more columns\n" in hint
+    _, notes = learned(capsys, few, "--workers", ",".join(people[:3]))
+    assert "; rater 3, rater 4 left out, with the same values as the workers" in notes
+    assert "left out" not in learned(capsys, few, "--workers", "rater *")[1]
+
+
 def test_wide_tables(said, tmp_path, capsys):
     rows = [(t, f"review {t}", *given.values()) for t, given in said.items()]
     path = put(tmp_path / "w.csv", ["review", "text", *PEOPLE], rows)
@@ -165,6 +194,9 @@ def test_wide_tables(said, tmp_path, capsys):
     assert "workers are the columns anna, ben, carla" in notes
     rated = put(tmp_path / "r.csv", ["photo", "r_1", "r_2", "r_3"], [(r[0], *r[2:]) for r in rows])
     assert learned(capsys, rated, "--workers", "r_*")[0]["labels"] == found["labels"]
+    with pytest.raises(CrowdtreeError, match=r'or load\(path, "answers"\)$'):
+        ct.load(path)
+    assert complaint(capsys, "design", path).endswith("; answers are for crowdtree learn\n")
     read = ct.load(path, "answers", workers=["anna", "ben"])
     assert read.n_rows == 80
     with pytest.raises(CrowdtreeError, match="workers: expected a list"):

@@ -85,6 +85,7 @@ def test_an_export_as_label_studio_writes_it(tmp_path, capsys):
                       "predictions": [], "project": 83})  # fmt: skip
     both = {"type": "choices", "from_name": "kind", "value": {"choices": ["cat", "dog"]}}
     tasks[0]["annotations"].append({"completed_by": 9, "result": [both]})
+    tasks[1]["annotations"] += [{**tasks[1]["annotations"][0], "was_cancelled": True}] * 2
     path = tmp_path / "export.json"
     path.write_text(json.dumps(tasks))
     with pytest.warns(CrowdtreeWarning, match="export.json: 1 answer with several choices"):
@@ -98,6 +99,7 @@ def test_an_export_as_label_studio_writes_it(tmp_path, capsys):
         assert run("learn", path, "--format", "label-studio") == 0
     shown = capsys.readouterr()
     assert "export.json: 1 answer with several choices left out" in shown.err
+    assert "export.json: 2 cancelled annotations left out" in shown.err
     assert "6 labels from 18 answers by 3 workers" in shown.out
 
 

@@ -81,6 +81,24 @@ def test_terminal_keeps_markup_in_names_and_folds_many_workers(tmp_path, capsys)
     assert "… 4 workers between" in shown
 
 
+def test_answers_settle_thin_cells_only_where_classes_are_known(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    task, worker = np.indices((12, 4)).reshape(2, -1)
+    label = np.where(rng.random(48) < 0.4, rng.integers(0, 3, 48), task % 3)
+    frame = pl.DataFrame({"task": task, "worker": worker, "label": [f"k{x}" for x in label]})
+    frame.write_csv(path := tmp_path / "answers.csv")
+    gold = pl.DataFrame({"task": range(6), "label": [f"k{t % 3}" for t in range(6)]})
+    gold.write_csv(known := tmp_path / "gold.csv")
+    shown = said(capsys, "learn", path)
+    assert "items of known class narrow it" in shown
+    assert re.search(r"and \d more \(see --json or --report\)\n", shown)
+    settled = re.search(
+        r"; (\d+) answers would settle the", said(capsys, "learn", path, "--gold", known)
+    )
+    assert settled
+    assert int(settled[1]) > 0
+
+
 def test_a_long_name_leaves_room_for_the_columns(leaves, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     names = {name: f"{name}.of.a.very.long.address@site.example" for name in leaves[0]["worker"]}
@@ -98,6 +116,8 @@ def test_files_that_are_written(leaves, tmp_path, capsys):
     shown = said(capsys, "learn", path, "-o", out["p.yaml"], "--upper", out["u.yaml"],
                  "--labels", out["labels.csv"], "--report", out["page.html"])  # fmt: skip
     assert shown.strip().splitlines()[-1].startswith("Next: crowdtree plan ")
+    shown = said(capsys, "learn", path, "--labels", labels := tmp_path / "my labels.csv")
+    assert shown.endswith(f"Next: crowdtree audit start '{labels}' -o audit.json\n")
     learned = learn(leaves[0])
     plain, careful = (ct.load_problem(out[name]) for name in ("p.yaml", "u.yaml"))
     assert plain.worker_error == pytest.approx(learned.problem.worker_error, abs=1e-6)

@@ -26,6 +26,7 @@ def folder(tmp_path_factory) -> Path:
         patch.chdir(place)
         assert run("audit", "start", "labels.csv", "-o", "audit.json", "--seed", 1) == 0
         assert run("campaign", "create", "birds.csv") == 0
+        assert run("backup", "good.backup") == 0
     return place
 
 

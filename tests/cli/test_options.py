@@ -17,7 +17,7 @@ from cli.helpers import complaint
         ),
         ("design", ["--draw", "tree.gif"], "cannot write '.gif'"),
         ("design", ["-o", "nowhere/plan.json"], "the folder nowhere does not exist"),
-        ("design", ["-o", "."], "expected the extension .json for a plan"),
+        ("design", ["-o", "."], "is a folder; give the name of a file"),
         ("design", ["-o", "a.json", "--draw", "a.json"], "two results would be written to one"),
         ("staff", ["--workers", "4", "-o", "plan.csv"], "expected the extension .json for a plan"),
         ("staff", ["--workers", "4", "--draw", "tree"], "has no file extension"),

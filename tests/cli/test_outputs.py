@@ -44,6 +44,25 @@ def test_reports_take_the_same_option_as_others(words, birds, capsys, monkeypatc
     assert capsys.readouterr().out.splitlines()[-1] == f"Wrote {name}."
 
 
+def test_a_folder_that_is_read_only_is_refused_before_the_work(birds, capsys, monkeypatch):
+    monkeypatch.setattr("crowdtree.cli.options.os.access", lambda *_: False)
+    monkeypatch.setattr("crowdtree.cli.inputs.read_problem", lambda *_: pytest.fail("worked"))
+    assert "folder . is read-only" in complaint(capsys, "design", birds, "-o", "plan.json")
+
+
+def test_a_file_that_is_read_is_not_overwritten(birds, tmp_path, capsys):
+    plan, link = tmp_path / "plan.json", tmp_path / "link.json"
+    assert run("design", birds, "-o", plan) == 0
+    assert run("design", birds, "-o", plan) == 0  # of an earlier run
+    capsys.readouterr()
+    before = plan.read_bytes()
+    link.symlink_to(plan)
+    words = ["staff", plan, "--workers", 9]
+    for output in (["-o", plan], [f"--output={plan}"], ["-o", link]):
+        assert "is read by this command; write to another" in complaint(capsys, *words, *output)
+    assert plan.read_bytes() == before
+
+
 def test_learned_files_are_said(leaves, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     leaves[0].write_csv("answers.csv")
@@ -55,7 +74,7 @@ def test_learned_files_are_said(leaves, tmp_path, capsys, monkeypatch):
         "Wrote p.yaml.",
         "Wrote l.csv.",
         "Wrote r.html.",
-        "Next: crowdtree plan p.yaml --error 0.01",
+        "Next: crowdtree plan p.yaml --error 0.13",
     ]
 
 

@@ -17,7 +17,7 @@ from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError
 from crowdtree.rng import generator
 
-__all__ = ["REPLAYS", "forecast_rest", "ledger_of", "plan_audit"]
+__all__ = ["REPLAYS", "forecast_rest", "plan_audit"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -35,6 +35,7 @@ def plan_audit(
     seed: int = 0,
     truth: Iterable[bool] | None = None,
     uniform: bool = False,
+    known: Iterable[bool] | None = None,
 ) -> Forecast:
     """Say how many checks an audit takes, if the stated errors are right.
 
@@ -54,6 +55,8 @@ def plan_audit(
         Which labels are wrong, instead of chance by the stated errors.
     uniform
         Draw all items with the same chance and bet without stated errors, to compare.
+    known
+        Which labels are known to be right: these are never drawn, and count towards the bound.
 
     Examples
     --------
@@ -68,18 +71,20 @@ def plan_audit(
         raise CrowdtreeError(f"replays: expected a whole number of 1 or more, got {replays}")
     rng = generator(seed)
     said = np.array(stated)
+    open_ = np.ones(len(said), dtype=bool) if known is None else ~_flags("known", known, len(said))
     used = np.full(len(said), said.mean()) if uniform else said
-    ledger, codes = ledger_of(used, bound, confidence)
-    fixed = None if truth is None else np.array([bool(x) for x in truth])
+    codes = stratify(used)
+    total = allowed_wrong(bound, len(said)) + 1
+    ledger = _ledger_of(codes, used, open_, 1 - confidence, total)
+    fixed = None if truth is None else _flags("truth", truth, len(said))
     cases = [
         np.bincount(
             codes,
-            (rng.random(len(said)) < said) if fixed is None else fixed,
+            open_ & ((rng.random(len(said)) < said) if fixed is None else fixed),
             minlength=len(ledger.left),
         ).astype(np.float64)
         for _ in range(replays)
     ]
-    total = allowed_wrong(bound, len(said)) + 1
     return _forecast(bound, _replays(ledger, total, cases, uniform, rng))
 
 
@@ -116,13 +121,21 @@ def forecast_rest(
     return _forecast(bound, crossed)
 
 
-def ledger_of(errors: FloatArray, bound: float, confidence: float) -> tuple[Ledger, IntArray]:
-    """Open a ledger for labels of these stated errors; returns the stratum of each as well."""
-    codes = stratify(errors)
-    sizes = np.bincount(codes).astype(np.float64)
-    means = np.bincount(codes, errors) / sizes
-    wanted = allowed_wrong(bound, len(errors)) + 1
-    return Ledger(sizes, means, (0, 0), 1 - confidence, wanted), codes
+def _flags(name: str, values: Iterable[bool], items: int) -> NDArray[np.bool_]:
+    """Accept one yes or no per item."""
+    flags = np.array([bool(value) for value in values])
+    if len(flags) != items:
+        raise CrowdtreeError(f"{name}: expected one per label ({items}), got {len(flags)}")
+    return flags
+
+
+def _ledger_of(
+    codes: IntArray, errors: FloatArray, open_: NDArray[np.bool_], risk: float, wanted: int
+) -> Ledger:
+    """Open a ledger of labels by their strata and stated errors; those not open are right."""
+    sizes = np.bincount(codes, open_).astype(np.float64)
+    means = np.bincount(codes, errors * open_) / np.maximum(sizes, 1)
+    return Ledger(sizes, means, (int((~open_).sum()), 0), risk, wanted)
 
 
 def _replays(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,7 +21,8 @@ from crowdtree.cli.campaign.database import (
     one_line,
     without_password,
 )
-from crowdtree.cli.options import AsJson, check_outputs, with_options
+from crowdtree.cli.options import AsJson, check_folder, check_outputs, with_options
+from crowdtree.errors import CrowdtreeError
 from crowdtree.text import plural
 
 __all__ = ["backup_verb", "restore_verb"]
@@ -48,7 +50,9 @@ class Place:
             return None
         if self.bucket:
             return import_server("crowdtree.web.media_bucket").Bucket(self.bucket)
-        return Path(media_place(self.database, self.media))
+        folder = Path(media_place(self.database, self.media))
+        check_folder(folder)
+        return folder
 
 
 @with_options
@@ -66,6 +70,8 @@ def backup_verb(file: BackupFile, place: Place, as_json: AsJson = False) -> None
     """
     check_outputs([file])
     check_exists(place.database)
+    if os.path.realpath(file) == os.path.realpath(place.database.removeprefix("sqlite:///")):
+        raise CrowdtreeError(f"{file}: is the database itself; give the backup another name")
     backup = import_server("crowdtree.store.backup")
     with one_line():
         left_out = place.bucket if place.no_media else ""

@@ -282,6 +282,8 @@ def learn_verb(
     then = ""
     if written is not None:
         then = render.command("plan", str(written), default_goal(learned.problem))
+    elif outputs.labels is not None:
+        then = render.command("audit start", str(outputs.labels), "-o", "audit.json")
     found = learned.to_dict() | ({} if credible is None else {"credible": asdict(credible)})
     render.emit(outputs.as_json, found, show, outputs.files, then)
 

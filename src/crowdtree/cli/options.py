@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import inspect
 import math
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -247,7 +248,7 @@ def check_price(price: float | None) -> None:
 
 def check_plan(path: Path | None) -> None:
     """Raise unless a plan can be written under this name."""
-    if path is not None and path.suffix != ".json":
+    if path is not None and path.suffix != ".json" and not path.is_dir():
         raise CrowdtreeError(
             f"{path}: expected the extension .json for a plan; use -o {path.stem}.json"
         )
@@ -274,7 +275,9 @@ def check_folder(path: Path) -> None:
 
 
 def check_outputs(paths: Iterable[Path | None]) -> None:
-    """Raise where a file cannot be written: a folder, no folder, or two results in one file."""
+    """Raise where a file cannot be written, would hold two results, or is read by the command."""
+    from crowdtree.cli.inputs import ARGUMENTS
+
     made = [path for path in paths if path is not None]
     for path in made:
         if not path.parent.is_dir():
@@ -283,10 +286,17 @@ def check_outputs(paths: Iterable[Path | None]) -> None:
             )
         if path.is_dir():
             raise CrowdtreeError(f"{path}: is a folder; give the name of a file")
-    if len({path.absolute() for path in made}) < len(made):
+        if not os.access(path.parent, os.W_OK):
+            raise CrowdtreeError(f"{path}: cannot be written (folder {path.parent} is read-only)")
+    if len({os.path.realpath(path) for path in made}) < len(made):
         raise CrowdtreeError(
             f"{made[0]}: two results would be written to one file; use different names"
         )
+    words = (word.partition("=")[2] if word.startswith("--") else word for word in ARGUMENTS)
+    named = [os.path.realpath(word) for word in words]
+    for path in made:
+        if named.count(os.path.realpath(path)) > 1:
+            raise CrowdtreeError(f"{path}: is read by this command; write to another file")
 
 
 def with_options(verb: Callable[..., None]) -> Callable[..., None]:

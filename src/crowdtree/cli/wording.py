@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 __all__ = ["option_words"]
 
-_PYTHON_ONLY = re.compile(r",? or (?:pass )?(?:strict=False|errors= with)[^;.]*")
+_PYTHON_ONLY = re.compile(r",? or (?:pass )?(?:strict=False|errors= with|load\()[^;.]*")
 _WITH_OPTION = re.compile(
     r"""(?:pass )?\b\w+=(?:\[[^]]*\]|"[^"]*"|'[^']*'|[^\s,;()]*) \((--[^)]+)\)"""
 )
@@ -45,7 +45,7 @@ def option_words(message: str, written: Collection[str] = ()) -> str:
     subject = _SUBJECT.match(message)
     if subject is not None:
         name = subject[2]
-        for option in (_option(name), _option(f"max_{name}")):
+        for option in map(_option, (name, f"max_{name}", name.removeprefix("true_"))):
             if option in written:
                 message = subject[1] + option + message[subject.end() :]
                 break

@@ -66,8 +66,8 @@ def open_table(file: Source) -> Iterator[tuple[list[str], Iterable[tuple[int, li
 
 
 def roles_there(header: list[str], columns: Names, where: str) -> dict[str, int]:
-    """Columns that a header has, of those that answers may have."""
-    own = {role: name for role, name in (columns or {}).items() if "," not in name}
+    """Columns that a header has, of those that answers may have; `a,b` names several questions."""
+    own = {r: name for r, name in (columns or {}).items() if r != "question" or "," not in name}
     return find_roles(header, (), (*NEEDED, *OPTIONAL), own, where)[0]
 
 

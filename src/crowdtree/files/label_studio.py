@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -48,11 +48,13 @@ def read_label_studio(path: Any, columns: Names = None) -> Columns:
     field = (columns or {}).get("task", "id")
     answers: Rows = []
     truths: Rows = []
-    several = 0
+    several = cancelled = 0
     for place, task in enumerate(tasks, start=1):
         try:
             item = _studio_item(task, field, place, name)
-            for worker, control, choices, known in _studio_choices(task):
+            annotations = task.get("annotations") or task.get("completions") or ()
+            cancelled += sum(bool(one.get("was_cancelled")) for one in annotations)
+            for worker, control, choices, known in _studio_choices(annotations):
                 if len(choices) == 1:
                     row = (item, control, worker, cell_text(choices[0]))
                     (truths if known else answers).append(row)
@@ -64,6 +66,9 @@ def read_label_studio(path: Any, columns: Names = None) -> Columns:
             ) from None
     warn_several(several, name)
     table = columns_of_answers(answers, name, "choices of a single label", columns)
+    if cancelled:
+        note = f"{plural(cancelled, 'cancelled annotation')} left out"
+        table = replace(table, notes=(*table.notes, note))
     return _with_truths(replace(table, task_column=field), truths, columns)
 
 
@@ -78,9 +83,11 @@ def _studio_item(task: Mapping[str, Any], field: str, place: int, name: str) -> 
     return cell_text(value)
 
 
-def _studio_choices(task: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any], bool]]:
+def _studio_choices(
+    annotations: Iterable[Mapping[str, Any]],
+) -> Iterator[tuple[str, str, list[Any], bool]]:
     """Worker, control, what was ticked, and whether it is marked as ground truth."""
-    for annotation in task.get("annotations") or task.get("completions") or ():
+    for annotation in annotations:
         if annotation.get("was_cancelled"):
             continue
         who = annotation.get("completed_by", "unknown")

@@ -204,8 +204,9 @@ def _refuse_corner(grid: Grid, number: int, corner: str) -> NoReturn:
     grid.refuse(
         number,
         f"expected question (or test) as the first column, got {one_line(corner)}; the header is "
-        "question,error,<class>,... with one question per row, or class,prior,<question>,... with "
-        "one class per row; rename the column, or pass rows= (--rows questions or classes)",
+        "question,error,<class>,... or class,prior,<question>,... with one row per question or "
+        "class; rename the column, or pass rows= (--rows questions or classes); answers are for "
+        'crowdtree learn, or load(path, "answers")',
     )
 
 

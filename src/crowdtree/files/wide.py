@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -27,6 +28,8 @@ TRUTHS = frozenset(("gold", "truth", "label", "groundtruth", "correct", "expert"
 MIN_SHARED = 0.5
 """Least share of a guessed worker's answers that some other worker gives, too."""
 MIN_ROWS_TO_GUESS = 5
+MAX_SUGGESTED = 20
+"""Columns that a hint names, so that it can be pasted."""
 
 
 def read_wide(
@@ -53,8 +56,9 @@ def read_wide(
                 "rename the column if it is a question or a worker"
             )
         keys, spread, chosen = _wide_layout(header, columns, workers, file.name)
-        cells = columns_of_rows(rows, {i: i for i in (*keys.values(), *chosen)}, len(header),
-                                file.name)  # fmt: skip
+        others = [i for i, name in enumerate(header) if workers and _may_be_worker(name)]
+        wanted = dict.fromkeys((*keys.values(), *chosen, *others))
+        cells = columns_of_rows(rows, {i: i for i in wanted}, len(header), file.name)
         if "task" in keys and "task" not in roles_there(header, columns, file.name):
             _check_items(header[keys["task"]], cells[keys["task"]], file.name)
     asked = {header[i]: cells[i] for i in chosen}
@@ -69,8 +73,30 @@ def read_wide(
     said = [f"{r} from {header[i]!r}" for r, i in keys.items() if header[i].casefold() != r]
     note = f"{spread}s are the columns {listing(asked)}"
     note = f"reading {', '.join(said)}; {note}" if said else note
+    rest = {header[i]: cells[i] for i in others if i not in {*keys.values(), *chosen}}
+    notes = [note, *_left_out(rest, asked)]
     called = header[keys["task"]] if "task" in keys else "task"
-    return replace(long, notes=(note,), task_column=called)
+    return replace(long, notes=tuple(notes), task_column=called)
+
+
+def _may_be_worker(name: str) -> bool:
+    return bool(name) and name.casefold() not in TRUTHS
+
+
+def _left_out(rest: dict[str, Column], asked: dict[str, Column]) -> Iterator[str]:
+    """Say which columns hold the answers of the named workers and are not among them."""
+    answers = set().union(*map(_values, asked.values()))
+    similar = []
+    for name, column in rest.items():
+        own = _values(column)
+        shared = sum(count for value, count in own.items() if value in answers)
+        if shared > MIN_SHARED * sum(own.values()):
+            similar.append(name)
+    if similar:
+        yield (
+            f"{listing(similar)} left out, with the same values as the workers; add to --workers "
+            "if they are workers"
+        )
 
 
 def _wide_layout(
@@ -99,7 +125,7 @@ def _wide_layout(
             keys = {name: there[name] for name in names}
             left = [i for i, name in enumerate(header) if name and i not in keys.values()]
             if spread == "worker":
-                left = [i for i in left if header[i].casefold() not in TRUTHS]
+                left = [i for i in left if _may_be_worker(header[i])]
             return keys, spread, left
     raise CrowdtreeError(
         f"{where}: has columns {listing(header)}; a wide table starts with task and "
@@ -154,10 +180,12 @@ def _check_spread(
         return
     name, how = next(iter(odd.items()))
     fit = [other for other in asked if other not in odd]
-    example = ",".join(fit[:3]) or ("anna,ben" if spread == "worker" else "q1,q2")
-    how_to = f"workers={example.split(',')} (--workers {example})"
+    example = ",".join(fit[:MAX_SUGGESTED]) or ("anna,ben" if spread == "worker" else "q1,q2")
+    more = f" and {plural(len(fit) - MAX_SUGGESTED, 'more column')}" if fit[MAX_SUGGESTED:] else ""
+    quoted = shlex.quote(example)
+    how_to = f"workers={example.split(',')} (--workers {quoted}){more}"
     if spread == "question":
-        how_to = f'columns={{"question": "{example}"}} (--question {example})'
+        how_to = f'columns={{"question": "{example}"}} (--question {quoted}){more}'
     such = next((v for v in values[name]), "")
     why = "values that no other column has"
     if spread == "question":

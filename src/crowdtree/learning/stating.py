@@ -274,8 +274,9 @@ class CrowdMap:
         everything = np.zeros(len(posterior), np.intp)
         change = _binned(split.x, if_right - if_wrong, everything, 1)[:, 0]
         mean = (chance @ change + if_wrong.sum()) / len(posterior)
-        variance = judge.expected(split.joined(self.stated_right(split.x)), made)[1]
-        noise = float(np.sqrt(variance.sum())) / len(posterior)
+        variance = judge.expected(split.joined(self.stated_right(split.x)), made)[1].sum()
+        variance += self._class_variance(split, if_right - if_wrong)
+        noise = float(np.sqrt(variance)) / len(posterior)
         value, low, high = interval_of_mean(mean, noise, self.grid.weight, level)
         if self.known > 1 and self.posterior is not None:
             stated = self.stated(self.posterior, self.truth)
@@ -284,6 +285,19 @@ class CrowdMap:
             ends = difference_interval(value, gap, self.weight, noise, level, judge.most)
             low, high = min(low, ends[1]), max(high, ends[2])
         return value, max(min(low, value), 0.0), min(max(high, value), judge.most)
+
+    def _class_variance(self, split: Split, change: FloatArray) -> float:
+        """Variance of a sum of probabilities since a differs between the labels of classes.
+
+        `change` is what each label adds if it is right. Where all add the same, the doubt about the
+        common a holds this as well; where labels of least loss add and others subtract, it cancels.
+        """
+        known, right = self.stated_right(self._split.x), self.stated_right(split.x)
+        weight = np.bincount(self._split.label, self.weight * known * (1 - known), self.labels)
+        alike = np.bincount(split.label, right * (1 - right), self.labels)
+        slope = np.bincount(split.label, change * right * (1 - right), self.labels)
+        apart = slope - alike * slope.sum() / max(alike.sum(), 1e-12)
+        return float((apart**2 / (PRIOR.class_sd**-2 + weight)).sum())
 
     def sums(
         self, posterior: FloatArray, item: NDArray[Any], cls: NDArray[Any], group: NDArray[Any]

@@ -16,7 +16,7 @@ OPTION = re.compile(r" \(--[a-z][^)]*\)")
 FIELD = re.compile(r"^(problem|plan)\.json\b")
 ARGUMENT = re.compile(
     r",? or pass \w+=[^\s,;]*(?: \(--[^)]*\))?(?: (?:to|for) [^;,.]*)?"
-    r"(?:, or \w+=[^;.]*)?(?=[;,.]|$)"
+    r"(?:, or \w+=[^;.]*)?(?=[;,.]|$)|; answers are for crowdtree learn[^;]*"
 )
 CONTROLS = (
     (

@@ -52,7 +52,10 @@ def plan_verb(
     table = load_labels(inputs.source_of(labels))
     found, cost = None, None
     if bound is not None:
-        found = plan_audit(table.errors, bound, confidence=confidence, replays=replays, seed=seed)
+        known = [item in (table.known or ()) for item in table.items]
+        found = plan_audit(
+            table.errors, bound, confidence=confidence, replays=replays, seed=seed, known=known
+        )
     if loss_bound is not None:
         costs = read_costs(loss, table)
         audit = Audit(*table, loss_bound=loss_bound, confidence=confidence, **costs)

@@ -42,12 +42,23 @@ MOST_NUMBER = 2**53
 Number = Annotated[
     int, typer.Argument(metavar="CAMPAIGN", max=MOST_NUMBER, help="The campaign's number.")
 ]
+
+
+def _check_kept(database: str) -> str:
+    """Refuse a folder, and a database in memory, which ends with the command."""
+    file = re.sub(r"^sqlite:/{2,3}", "", database)
+    if file in ("", ":memory:") or Path(file).is_dir():
+        raise CrowdtreeError(f"--database: expected a file or an address, got {database!r}")
+    return database
+
+
 Database = Annotated[
     str,
     typer.Option(
         "--database",
         metavar="URL",
         envvar="CROWDTREE_DATABASE",
+        callback=_check_kept,
         help="A file, sqlite:///FILE or postgresql://...",
     ),
 ]
@@ -123,12 +134,14 @@ def check_exists(database: str) -> None:
 @contextmanager
 def one_line() -> Iterator[None]:
     """Turn errors of the database into one line."""
+    import sqlite3
+
     from sqlalchemy.exc import DBAPIError
 
     try:
         yield
-    except DBAPIError as error:
-        reason = str(error.orig).strip().splitlines()[0]
+    except (DBAPIError, sqlite3.Error) as error:
+        reason = str(getattr(error, "orig", error)).strip().splitlines()[0]
         raise CrowdtreeError(f"database: {reason}; check --database") from None
 
 

@@ -183,5 +183,5 @@ def _flags(console: Any, learned: Any) -> None:
     if left > 0:
         more = sum(flag.more for flag in thin)
         words = f"; {more:,} answers would settle the {plural(len(thin), 'thin cell')}"
-        console.print(f"  and {left:,} more (see --json or --report){words if thin else ''}")
+        console.print(f"  and {left:,} more (see --json or --report){words if more else ''}")
     console.print()

@@ -68,6 +68,8 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
         if error.filename != str(path):
             raise
         raise CrowdtreeError(f"{path}: there is no such file") from None
+    except IsADirectoryError:
+        raise CrowdtreeError(f"{path}: is a folder; give the name of a backup") from None
     except (zipfile.BadZipFile, EOFError, zlib.error):
         raise CrowdtreeError(
             f"{path}: is damaged, or not a backup of crowdtree; use another backup"
