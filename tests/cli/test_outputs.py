@@ -155,7 +155,8 @@ def test_an_error_of_0_is_reached_without_errors_only(birds, capsys):
         found = result(capsys, verb, birds, "--worker-error", 0, *words, 0)
         made = found["plan"] if verb == "frontier" else found
         assert made["misclassification"] == 0
-        for bad in (-0.1, 1, "nan"):
+        assert "expected a number, got" in complaint(capsys, verb, birds, *words, "nan")
+        for bad in (-0.1, 1):
             said = complaint(capsys, verb, birds, *words, bad)
             assert "error: expected a number between 0 and 1, got" in said
     assert "0 is out of reach" in complaint(capsys, "explain", birds, "--target-error", 0)
