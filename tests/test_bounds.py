@@ -74,9 +74,9 @@ def test_error_free_workers_have_the_noise_free_floor():
             lambda p: fano_floor(p, 0.1, price=[1, 2, 3]),
             "price: expected one number, or one per question",
         ),
-        (lambda p: fano_floor(p, 0.1, yes_probability=[[2, 0]]), "yes_probability: every entry"),
+        (lambda p: yes_probability(p, [[2, 0]]), "yes_probability: every entry"),
         (
-            lambda p: fano_floor(p, 0.1, yes_probability=[[0.5]]),
+            lambda p: yes_probability(p, [[0.5]]),
             "yes_probability: expected 1 questions",
         ),
         (
@@ -113,10 +113,10 @@ def test_shared_difficulty_does_not_depend_on_the_order(values, rho, random):
     model = AnswerModel.of(two_classes(0.2, 0.7), shared_difficulty=rho)
 
     def evidence(order):
-        total, yes = np.zeros(2), 0
-        for asked, value in enumerate(order):
-            total = total + model.log_likelihood(0, value, yes=yes, asked=asked)
-            yes += value
+        total, counts = np.zeros(2), np.zeros(3, dtype=np.int64)
+        for value in order:
+            total = total + model.log_likelihood(0, value, counts=counts)
+            counts[value] += 1
         return total
 
     mixed = list(values)

@@ -64,7 +64,7 @@ def test_gini_drop_is_the_fall_of_the_impurity(cells: list[tuple[float, bool]]) 
     both = [s for s, _ in cells]
     parts = [[s for s, yes in cells if yes is side] for side in (False, True)]
     squares = [sum(s * s for s in part) for part in (both, *parts)]
-    found = scores.gini_drop(sum(both), sum(parts[1]), squares)
+    found = scores.gini_drop(sum(both), squares[0], list(map(sum, parts)), squares[1:])
     assert abs(found - (impurity(both) - sum(map(impurity, parts)))) < 1e-12
 
 
@@ -194,16 +194,17 @@ def test_gini_drop_of_many_nodes() -> None:
     yes = np.array([[0.0, 0.25], [0.1, 0.4]])
     none = [[0.0, 0.03], [0.03, 0.03]], [[0.05, 0.05], [0.05, 0.0]]  # where a branch is empty
     squares = (np.array([[0.1], [0.08]]), np.array(none[1]), np.array(none[0]))
-    found = scores.gini_drop(node, yes, squares)
+    found = scores.gini_drop(node, squares[0], (node - yes, yes), squares[1:])
     assert found.shape == (2, 2)
     for i, j in itertools.product(range(2), range(2)):
         no, ones = node[i, 0] - yes[i, j], yes[i, j]
         parts = (0.05 / no if no > 1e-9 else 0) + (0.03 / ones if ones > 0 else 0)
         assert math.isclose(found[i, j], parts - squares[0][i, 0] / node[i, 0])
-    one_square = scores.gini_drop(0.5, [0.1, 0.2], (0.1, 0.05, 0.03))  # numbers go with arrays
+    few = np.array([0.1, 0.2])
+    one_square = scores.gini_drop(0.5, 0.1, (0.5 - few, few), (0.05, 0.03))  # numbers go too
     assert one_square.shape == (2,)
     with pytest.raises(ValueError, match="zip"):
-        scores.gini_drop(0.5, 0.1, (0.1, 0.05, 0.03, 0.02))
+        scores.gini_drop(0.5, 0.1, (0.4, 0.1), (0.05, 0.03, 0.02))
 
 
 @pytest.mark.parametrize(
@@ -226,10 +227,11 @@ def test_every_number_type_is_accepted(rule, arguments: tuple[str, ...]) -> None
 
 
 def test_gini_drop_accepts_every_number_type() -> None:
-    squares = [[Fraction(1, n)] * 2 for n in (9, 8, 7)]
-    exact = scores.gini_drop([Fraction(1, 2)] * 2, [Fraction(1, 8)] * 2, squares)
+    node, *squares = ([Fraction(1, n)] * 2 for n in (9, 8, 7))
+    parts = [[Fraction(3, 8)] * 2, [Fraction(1, 8)] * 2]
+    exact = scores.gini_drop([Fraction(1, 2)] * 2, node, parts, squares)
     assert exact.dtype == np.float64
-    np.testing.assert_allclose(exact, scores.gini_drop(0.5, 0.125, [1 / 9, 1 / 8, 1 / 7]))
+    np.testing.assert_allclose(exact, scores.gini_drop(0.5, 1 / 9, [0.375, 0.125], [1 / 8, 1 / 7]))
 
 
 def test_scores_beyond_the_scale() -> None:

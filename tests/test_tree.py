@@ -59,8 +59,8 @@ def test_nested_form_and_nodes() -> None:
     assert tree.level.tolist() == [0, 1, 1]
     root, no, yes = tree.nodes
     assert (root.index, root.question, root.text, root.level) == (0, "flies", "Does it fly?", 0)
-    assert (root.no, root.yes) == (1, 2)
-    assert (no.no, no.yes, yes.no, yes.yes) == (-1, -2, -3, -4)
+    assert root.branches == {"no": 1, "yes": 2}
+    assert (no.branches, yes.branches) == ({"no": -1, "yes": -2}, {"no": -3, "yes": -4})
     assert yes.text == "hunts"  # no text: the name
     assert no.classes == ("trout", "whale")
     np.testing.assert_allclose(tree.share, [1.0, 0.5, 0.5])

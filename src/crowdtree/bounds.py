@@ -6,45 +6,92 @@ and a good policy goes below it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.checking import check_share
 from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.likelihood import binary_entropy, yes_probability
+from crowdtree.likelihood import AnswerModel, binary_entropy, yes_probability
 from crowdtree.problem import Problem
 
-__all__ = ["burnashev_guide", "capacity", "checked_price", "fano_bits", "fano_floor"]
+__all__ = [
+    "blahut_arimoto",
+    "burnashev_guide",
+    "capacity",
+    "checked_price",
+    "fano_bits",
+    "fano_floor",
+]
 
 FloatArray = NDArray[np.float64]
 
 
-def capacity(problem: Problem, yes: ArrayLike | None = None) -> FloatArray:
+def capacity(problem: Problem, answers: Sequence[FloatArray] | None = None) -> FloatArray:
     """Most bits that one answer to each question can carry.
 
-    The capacity of the binary channel between the question's smallest and largest
-    ``P(yes | class)``: other classes lie between and cannot add to it.
+    Two answers: the capacity of the binary channel between the question's smallest and largest
+    ``P(yes | class)``, as other classes lie between and cannot add to it. More answers: by the
+    algorithm of Blahut and Arimoto, from above, so that floors stay floors.
 
     Parameters
     ----------
-    yes
-        ``P(yes | class)``, in place of outcome and error where not NaN.
+    answers
+        ``P(answer | class)``, a table per answer, in place of the problem's.
 
     Examples
     --------
     >>> problem = Problem(["a", "b"], None, ["q", "r"], [[0, 1], [0, 0]], [0.11, 0.11])
     >>> capacity(problem).round(3).tolist()
     [0.5, 0.0]
+    >>> cap = Problem(["a", "b", "c"], None, ["cap"], [["red", "brown", "white"]], 0.0,
+    ...               answers=[["red", "brown", "white"]])
+    >>> capacity(cap).round(3).tolist()
+    [1.585]
     """
-    low, high = _extremes(problem, yes)
+    tables = AnswerModel.of(problem).answers if answers is None else list(answers)
+    if len(tables) > 2:
+        return np.array(
+            [
+                blahut_arimoto(np.stack([table[q] for table in tables]))
+                for q in range(len(tables[0]))
+            ]
+        )
+    low, high = _extremes(problem, answers)
     gap = high - low
     useless = gap < 1e-12
     width = np.where(useless, 1.0, gap)
     h_low, h_high = binary_entropy(low), binary_entropy(high)
     bits = (low * h_high - high * h_low) / width + np.logaddexp2(0.0, (h_low - h_high) / width)
     return np.asarray(np.where(useless, 0.0, np.clip(bits, 0.0, 1.0)))
+
+
+def blahut_arimoto(channel: FloatArray, tolerance: float = 1e-6) -> float:
+    """Capacity in bits of a channel ``P(answer | class)``, one row per answer; an upper limit.
+
+    References
+    ----------
+    Arimoto (1972), Blahut (1972): ``max_c D(P(.|c) || output)`` is never below the capacity.
+
+    Examples
+    --------
+    >>> round(blahut_arimoto(np.array([[0.89, 0.11], [0.11, 0.89]])), 6)
+    0.500084
+    """
+    rows = np.unique(channel.T, axis=0)  # classes that answer alike count once
+    inputs = np.full(len(rows), 1 / len(rows))
+    logs = np.log2(np.maximum(rows, 1e-300))
+    upper = np.inf
+    for _ in range(10_000):
+        output = inputs @ rows
+        divergence = (rows * (logs - np.log2(np.maximum(output, 1e-300)))).sum(axis=1)
+        upper = min(upper, float(divergence.max()))
+        if upper - float(inputs @ divergence) < tolerance:
+            break
+        inputs = inputs * np.exp2(divergence)
+        inputs /= inputs.sum()
+    return max(0.0, upper)
 
 
 def fano_bits(problem: Problem, error: float) -> float:
@@ -70,7 +117,7 @@ def fano_floor(
     error: float,
     *,
     price: ArrayLike | None = None,
-    yes_probability: ArrayLike | None = None,
+    answers: Sequence[FloatArray] | None = None,
 ) -> float:
     """Fewest expected answers per item with which any policy reaches a final error. A floor.
 
@@ -82,8 +129,8 @@ def fano_floor(
     ----------
     price
         Price of one answer, one number per question; the floor is then in that currency.
-    yes_probability
-        ``P(yes | class)``, in place of outcome and error where not NaN.
+    answers
+        ``P(answer | class)``, a table per answer, in place of the problem's.
 
     Examples
     --------
@@ -95,7 +142,7 @@ def fano_floor(
     needed = fano_bits(problem, error)
     if needed == 0:
         return 0.0
-    rate = float((capacity(problem, yes_probability) / checked_price(price, problem)).max())
+    rate = float((capacity(problem, answers) / checked_price(price, problem)).max())
     return needed / rate if rate > 0 else float("inf")
 
 
@@ -104,7 +151,7 @@ def burnashev_guide(
     error: float,
     *,
     price: ArrayLike | None = None,
-    yes_probability: ArrayLike | None = None,
+    answers: Sequence[FloatArray] | None = None,
 ) -> float:
     """Burnashev's ``H / C + log2(1 / Pe) / D``: an asymptotic guide line, not a floor.
 
@@ -118,9 +165,13 @@ def burnashev_guide(
     """
     check_share("error", error)
     cost = checked_price(price, problem)
-    bits = capacity(problem, yes_probability) / cost
-    low, high = _extremes(problem, yes_probability)
-    divergence = np.maximum(_divergence(low, high), _divergence(high, low)) / cost
+    bits = capacity(problem, answers) / cost
+    tables = AnswerModel.of(problem).answers if answers is None else list(answers)
+    if len(tables) == 2:
+        low, high = _extremes(problem, answers)
+        divergence = np.maximum(_divergence(low, high), _divergence(high, low)) / cost
+    else:
+        divergence = _largest_divergence(tables) / cost
     if bits.max() <= 0:
         return float("inf")
     entropy = float(-(problem.prior @ np.log2(problem.prior)))
@@ -163,9 +214,21 @@ def checked_price(price: ArrayLike | Mapping[str, float] | None, problem: Proble
     return cost
 
 
-def _extremes(problem: Problem, given: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
-    yes = yes_probability(problem, given)
+def _extremes(
+    problem: Problem, answers: Sequence[FloatArray] | None
+) -> tuple[FloatArray, FloatArray]:
+    yes = yes_probability(problem) if answers is None else answers[1]
     return yes.min(axis=1), yes.max(axis=1)
+
+
+def _largest_divergence(tables: Sequence[FloatArray]) -> FloatArray:
+    """Largest divergence between two classes' answers to each question, in bits."""
+    found = np.empty(len(tables[0]))
+    for q in range(len(found)):
+        rows = np.unique(np.stack([table[q] for table in tables], axis=1), axis=0)
+        logs = np.log2(np.maximum(rows, 1e-300))
+        found[q] = ((rows * logs).sum(axis=1)[:, None] - rows @ logs.T).max()
+    return found
 
 
 def _divergence(a: FloatArray, b: FloatArray) -> FloatArray:

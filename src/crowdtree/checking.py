@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import sys
 import types
 import typing
 from collections import abc
@@ -18,8 +19,6 @@ from difflib import get_close_matches
 from functools import cache, wraps
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
-
-import numpy as np
 
 from crowdtree.errors import CrowdtreeError
 
@@ -179,14 +178,20 @@ def got(value: Any) -> str:
 def is_number(value: Any, *, whole: bool = False) -> bool:
     """Whether a value is one number; True and False are none. Ranges refuse NaN.
 
-    >>> [is_number(value) for value in (1, np.float32(0.5), True, "1", [1])]
+    >>> [is_number(value) for value in (1, 0.5, True, "1", [1])]
     [True, True, False, False, False]
     """
-    if isinstance(value, np.ndarray) and value.ndim == 0:
+    if isinstance(value, _numpy("ndarray")) and value.ndim == 0:
         value = value[()]
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, (bool, *_numpy("bool_"))):
         return False
     return isinstance(value, Integral if whole else Real)
+
+
+def _numpy(name: str) -> tuple[Any, ...]:
+    """A type of NumPy, or nothing where that was never imported: no value can be of it."""
+    module = sys.modules.get("numpy")
+    return () if module is None else (getattr(module, name),)
 
 
 # ---------------------------------------------------------------- annotations
@@ -216,6 +221,8 @@ def _resolved(annotation: Any, names: dict[str, Any]) -> Iterable[Any]:
         return
     for part in _parts(ast.parse(annotation, mode="eval").body):
         if part == "ArrayLike":  # a union of protocols that says nothing in a message
+            import numpy as np
+
             yield np.ndarray
             continue
         try:
@@ -249,8 +256,8 @@ def _test(expected: Any) -> Test:
     if origin in (int, float):
         return lambda value: is_number(value, whole=origin is int)
     if origin is bool:
-        return lambda value: isinstance(value, bool | np.bool_)
-    if origin is np.ndarray:
+        return lambda value: isinstance(value, (bool, *_numpy("bool_")))
+    if origin in _numpy("ndarray"):
         return _has_numbers
     if origin in _LISTS:
         return _is_list
@@ -275,6 +282,8 @@ def _is_list(value: Any) -> bool:
 
 
 def _has_numbers(value: Any) -> bool:
+    import numpy as np
+
     if not isinstance(value, np.ndarray):
         if not _is_list(value):
             return is_number(value)
@@ -285,6 +294,7 @@ def _has_numbers(value: Any) -> bool:
     return value.dtype.kind in "biufO"
 
 
+_NUMPY_WORDS = {"ndarray": "numbers", "Generator": "a numpy Generator"}
 _LISTS = (Sequence, Collection, Iterable, list, tuple)
 _WORDS: dict[Any, str] = {
     int: "a whole number",
@@ -292,8 +302,6 @@ _WORDS: dict[Any, str] = {
     bool: "True or False",
     str: "text",
     bytes: "bytes",
-    np.ndarray: "numbers",
-    np.random.Generator: "a numpy Generator",
     os.PathLike: "a path",
     Callable: "a function",
     **dict.fromkeys(_LISTS, "a list"),
@@ -325,4 +333,6 @@ def _refusal(name: str, choices: tuple[Any, ...], value: Any, call: str) -> Crow
 
 def _type_words(cls: Any) -> str:
     name = cls.__name__
+    if cls.__module__.startswith("numpy") and name in _NUMPY_WORDS:
+        return _NUMPY_WORDS[name]
     return _WORDS.get(cls) or f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"

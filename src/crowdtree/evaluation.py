@@ -126,7 +126,8 @@ class Evaluation(Framed, Saved, Plotted):
         1 keep their digits.
         """
         tree = self.tree
-        if tree.problem.loss is not None:  # its own label may await a class at any leaf
+        if tree.problem.loss is not None or not tree.problem.is_yes_no:
+            # its own label may await a class at any leaf, a wrong answer may change nothing
             others = self.confusion * (1 - np.eye(len(self.confusion)))
             return np.asarray(tree.problem.prior * others.sum(axis=1))
         wrong = np.zeros(tree.problem.n_classes)
@@ -194,8 +195,21 @@ class Evaluation(Framed, Saved, Plotted):
         """``sum_d g(d)`` plus the group errors (eq. 3, 4): at least the misclassification.
 
         For a problem with a loss that holds for the tree's own labels; see :attr:`additive_risk`.
+        With several answers it may be an approximation: see :attr:`additive_is_bound`.
         """
         return float(self.plan.node_error.sum()) + self.group_error
+
+    @property
+    def additive_is_bound(self) -> bool:
+        """Whether the additive error is proven to be at least the misclassification.
+
+        Always for plain yes/no questions. With several answers, for a plurality in which every vote
+        names an answer and the right answers of a class are equally common.
+        """
+        problem = self.tree.problem
+        uneven = problem.table is not None and bool((problem.right.sum(axis=0) > 1).any())
+        counted = self.plan.vote == "majority" and problem.unsure is None
+        return problem.is_yes_no or (counted and not uneven)
 
     @cached_property
     def additive_risk(self) -> float:
@@ -351,7 +365,8 @@ class Evaluation(Framed, Saved, Plotted):
     def bounds(self) -> Bounds:
         """Bounds from the level scores, corrected and as printed, side by side.
 
-        Of the misclassification under 0/1 loss: other labels may be wrong more often.
+        Of the misclassification under 0/1 loss: other labels may be wrong more often. That bound
+        holds where the additive error is one (:attr:`additive_is_bound`).
         """
         levels = self.plan.levels
         entropy = levels[0].entropy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -10,13 +10,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree import voting
 from crowdtree.checking import check_call, describe_type
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.loss import Decision
-from crowdtree.problem import DASH, Problem
+from crowdtree.outcomes import DASH
+from crowdtree.problem import Problem
 from crowdtree.result_methods import Drawn, Framed, Saved
-from crowdtree.tree import Certificate, Level, Tree
+from crowdtree.tree import NO_BRANCH, Certificate, Level, Tree, nested_branches
+from crowdtree.votes import VOTES, CellVotes, answer_rows, branch_chances
 
 __all__ = ["Plan", "Pool", "Vote", "as_plan", "nested_plan"]
 
@@ -123,22 +124,46 @@ class Plan(Framed, Saved, Drawn):
 
     def flow(self, classes: NDArray[Any]) -> Flow:
         """Follow items of some classes through the tree, wrong turns included."""
-        tree, problem = self.tree, self.tree.problem
-        node = np.arange(tree.n_nodes)[:, None]
-        wrong = self.error_at(node, classes[None, :])
-        outcome = problem.outcome[tree.question[:, None], classes[None, :]]
-        yes = np.where(outcome == 1, 1 - wrong, wrong)  # wrong is 0.5 where the cell is -
+        tree = self.tree
         reach = np.ones((tree.n_nodes, len(classes)))
         arrived = np.empty((tree.n_leaves, len(classes)))
+        routes = self.routes(np.arange(tree.n_nodes), classes)
         for nodes in tree.by_level:
-            for child, share in zip(
-                tree.children[nodes].T, (1 - yes[nodes], yes[nodes]), strict=True
-            ):
-                below = reach[nodes] * share
-                leaf = child < 0
+            for answer, child in enumerate(tree.children[nodes].T):
+                below = reach[nodes] * routes[answer][nodes]
+                inner = child >= 0
+                leaf = ~inner & (child != NO_BRANCH)
                 arrived[~child[leaf]] = below[leaf]
-                reach[child[~leaf]] = below[~leaf]
+                reach[child[inner]] = below[inner]
         return Flow(reach, arrived)
+
+    def routes(self, nodes: NDArray[Any], classes: NDArray[Any]) -> list[FloatArray]:
+        """Probability that the vote sends an item down each branch, a table per answer.
+
+        One row per node, one column per class; 0 where there is no branch. Votes for an answer
+        without a branch count for nobody.
+        """
+        tree, problem = self.tree, self.tree.problem
+        if problem.is_yes_no:
+            wrong = self.error_at(nodes[:, None], classes[None, :])
+            outcome = problem.outcome[tree.question[nodes][:, None], classes[None, :]]
+            yes = np.where(outcome == 1, 1 - wrong, wrong)  # wrong is 0.5 where the cell is -
+            return [1 - yes, yes]
+        found = [np.zeros((len(nodes), len(classes))) for _ in range(tree.children.shape[1])]
+        for row, node in enumerate(nodes.tolist()):
+            answers = [answer for answer, _ in tree.branches(node)]
+            chances = branch_chances(
+                problem,
+                VOTES[self.vote],
+                int(tree.question[node]),
+                answers,
+                tree.usual_answer[node],
+                self.votes[node : node + 1],
+                classes,
+            )
+            for answer, chance in zip(answers, chances[0], strict=True):
+                found[answer][row] = chance
+        return found
 
     @cached_property
     def _decision(self) -> Decision:
@@ -200,7 +225,7 @@ class Plan(Framed, Saved, Drawn):
         for node in reversed(range(self.tree.n_nodes)):  # children come after their parents
             decides[node] = any(
                 decides[child] if child >= 0 else ~child not in gone
-                for child in children[node].tolist()
+                for _, child in self.tree.branches(node)
             )
         if not decides[0]:
             return None
@@ -208,9 +233,10 @@ class Plan(Framed, Saved, Drawn):
         place = np.cumsum(decides) - 1
         below = children[kept]
         stays = (below >= 0) & decides[np.maximum(below, 0)]
-        leaf = ~below[~stays]  # of the old tree, or the negative of a node that is cut off
+        blocked = below == NO_BRANCH
+        leaf = ~below[~stays & ~blocked]  # of the old tree, or the negative of a node cut off
         undecided = [new for new, old in enumerate(leaf.tolist()) if old < 0 or old in gone]
-        shape = np.where(stays, place[np.maximum(below, 0)], -1)
+        shape = np.where(stays, place[np.maximum(below, 0)], np.where(blocked, NO_BRANCH, -1))
         tree = Tree(self.tree.problem, self.tree.question[kept], shape, self.tree.method)
         return replace(self, tree=tree, votes=self.votes[kept], undecided=tuple(undecided))
 
@@ -269,25 +295,60 @@ class Plan(Framed, Saved, Drawn):
     def error_at(self, node: ArrayLike, cls: ArrayLike) -> FloatArray:
         """Probability that the vote at a node is wrong for a class (0.5 where it has ``-``)."""
         node, cls = np.asarray(node), np.asarray(cls)
-        question = self.tree.question[node]
-        error = self.tree.problem.worker_error[question, cls]
-        rho = self.tree.problem.dependence
-        if self.vote == "majority":
-            votes = self.votes[node]
-            fused = error if not self._voting else voting.majority_error(error, votes, rho)
+        problem, question = self.tree.problem, self.tree.question[node]
+        if not problem.is_yes_no:
+            return self._several_error(node, cls)
+        error = problem.worker_error[question, cls]
+        votes, rule = self.votes[node], VOTES[self.vote]
+        if self.vote == "majority" and not self._voting:
+            fused = error
         else:
-            fused = voting.margin_error(error, self.votes[node], rho)
-        return np.where(self.tree.problem.outcome[question, cls] == DASH, 0.5, fused)
+            fused = rule.two_way_error(error, votes, problem.dependence)
+        return np.where(problem.outcome[question, cls] == DASH, 0.5, fused)
+
+    def _several_error(self, node: NDArray[Any], cls: NDArray[Any]) -> FloatArray:
+        """Chance that a vote over all answers of the question does not settle on a right one.
+
+        An upper limit at a node where some answers have no branch: there they count for nobody.
+        """
+        node, cls = np.broadcast_arrays(node, cls)
+        found = np.empty(node.shape)
+        for votes in np.unique(self.votes[node]):
+            here = self.votes[node] == votes
+            cells = CellVotes(self.tree.problem, self.tree.question[node[here]], cls[here])
+            found[here] = cells.errors(VOTES[self.vote], votes[None])[0]
+        return found
 
     def answers_at(self, node: ArrayLike, cls: ArrayLike) -> FloatArray:
         """Expected answers that a node takes for an item of a class."""
         node, cls = np.asarray(node), np.asarray(cls)
+        problem = self.tree.problem
         if self.vote == "majority":
             return np.broadcast_to(self.votes[node], np.broadcast(node, cls).shape).astype(float)
         question = self.tree.question[node]
-        dash = self.tree.problem.outcome[question, cls] == DASH
-        error = np.where(dash, 0.5, self.tree.problem.worker_error[question, cls])
-        return voting.margin_votes(error, self.votes[node], self.tree.problem.dependence)
+        if problem.is_yes_no:
+            dash = problem.outcome[question, cls] == DASH
+            error = np.where(dash, 0.5, problem.worker_error[question, cls])
+            return VOTES[self.vote].two_way_answers(error, self.votes[node], problem.dependence)
+        return self.expected_votes(node, cls, VOTES[self.vote].answers)
+
+    def expected_votes(
+        self,
+        node: NDArray[Any],
+        cls: NDArray[Any],
+        count: Callable[[FloatArray, ArrayLike, float], FloatArray],
+    ) -> FloatArray:
+        """Expected answers of nodes by the rows of their branches, for any number of answers."""
+        node, cls = np.broadcast_arrays(node, cls)
+        found = np.empty(node.shape)
+        for at in np.unique(node).tolist():
+            here = node == at
+            classes, place = np.unique(cls[here], return_inverse=True)
+            answers = [answer for answer, _ in self.tree.branches(at)]
+            rows = answer_rows(self.tree.problem, self.tree.question[at], classes, answers)
+            expected = count(rows, self.votes[at], self.tree.problem.dependence)
+            found[here] = expected[np.ravel(place)]
+        return found
 
     @cached_property
     def _voting(self) -> bool:
@@ -359,6 +420,8 @@ def as_plan(tree: Tree | Plan) -> Plan:
 def nested_plan(plan: Plan) -> dict[str, Any]:
     """Nest the tree of a plan with its votes: ``{"question", "votes", "no", "yes"}``.
 
+    A question with other answers than no and yes has ``"branches"`` by answer.
+
     A leaf has its ``"label"``, a leaf of several classes these as ``"group"``, and one whose items
     are left undecided ``"undecided": true``. Where mistakes have different costs, the label may be
     another class than the table leads there (which is then the ``"group"``), and a leaf whose items
@@ -367,8 +430,8 @@ def nested_plan(plan: Plan) -> dict[str, Any]:
     nested = plan.tree.to_dict()
     votes = iter(plan.votes.tolist())
     for node in _inner(nested):
-        no, yes = node.pop("no"), node.pop("yes")
-        node |= {"votes": next(votes), "no": no, "yes": yes}
+        rest = {key: node.pop(key) for key in [*node] if key != "question"}
+        node |= {"votes": next(votes)} | rest
     undecided, handed_over = set(plan.undecided), set(plan.handed_over)
     loss, names = plan.tree.problem.loss, plan.tree.problem.classes
     for place, leaf in enumerate(_leaves(nested)):
@@ -389,7 +452,7 @@ def _inner(nested: Any) -> Iterator[Any]:
     queue = [nested]
     for entry in queue:
         if "question" in entry:
-            children = [entry["no"], entry["yes"]]
+            children = list(nested_branches(entry).values())
             yield entry
             queue += children
 
@@ -397,7 +460,7 @@ def _inner(nested: Any) -> Iterator[Any]:
 def _leaves(nested: Any) -> Iterator[Any]:
     """Yield the leaves in the order of the tree's numbers."""
     for node in _inner(nested):
-        yield from (node[key] for key in ("no", "yes") if "question" not in node[key])
+        yield from (below for below in nested_branches(node).values() if "question" not in below)
 
 
 def _flat(nested: dict[str, Any]) -> list[dict[str, Any]]:
@@ -405,22 +468,28 @@ def _flat(nested: dict[str, Any]) -> list[dict[str, Any]]:
     nodes = list(_inner(nested))
     place = {id(node): number for number, node in enumerate(nodes)}
     return [
-        node | {key: place.get(id(node[key]), node[key]) for key in ("no", "yes")} for node in nodes
+        _with_branches(node, {k: place.get(id(v), v) for k, v in nested_branches(node).items()})
+        for node in nodes
     ]
+
+
+def _with_branches(node: dict[Any, Any], below: Mapping[Any, Any]) -> dict[Any, Any]:
+    return node | ({"branches": dict(below)} if "branches" in node else dict(below))
 
 
 def _nested(nodes: list[dict[Any, Any]]) -> dict[Any, Any]:
     """Undo :func:`_flat`."""
     made = [dict(node) for node in nodes]
-    for number, node in enumerate(made):
-        for key in ("no", "yes"):
-            child = node.get(key)
+    for number in reversed(range(len(made))):
+        below = dict(nested_branches(made[number]))
+        for key, child in below.items():
             if isinstance(child, int):
                 if not number < child < len(made):
                     raise CrowdtreeError(
                         f"nodes[{number}].{key}: expected the number of a later node"
                     )
-                node[key] = made[child]
+                below[key] = made[child]
+        made[number] = _with_branches(made[number], below)
     return made[0] if made else {}
 
 

@@ -1,6 +1,7 @@
 """How likely each answer is under each class: the model behind every posterior.
 
-An answer is yes with probability ``yes[q, c]``. A worker of skill ``s`` errs with
+An answer is ``a`` with probability ``table[source, a, q, c]``; the closed forms for yes/no
+questions speak of ``yes[q, c]``. A worker of skill ``s`` errs with
 ``logit error = logit worker_error - s`` (docs/model.md, section 9). Answers of different people to
 the same question on the same item may be correlated: with ``shared_difficulty`` ``rho`` the
 item's own share of yes is Beta distributed around ``yes[q, c]``, so that two answers have
@@ -18,17 +19,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.problem import DASH, Problem, check_dependence
+from crowdtree.outcomes import DASH
+from crowdtree.problem import Problem, check_dependence
 
-__all__ = ["AnswerModel", "binary_entropy", "yes_probability"]
+__all__ = ["UNSURE", "AnswerModel", "TwoAnswers", "binary_entropy", "yes_probability"]
 
 FloatArray = NDArray[np.float64]
+UNSURE = -2
+"""The answer "can't tell", which belongs to every question."""
 LEAST = 1e-9
 """Least error of any worker: keeps posteriors finite when error-free answers contradict."""
 
 
 def yes_probability(problem: Problem, given: ArrayLike | None = None) -> FloatArray:
     """Probability of the answer yes, one row per question, one column per class.
+
+    For yes/no questions only.
 
     ``1 - worker_error`` where the outcome is 1, ``worker_error`` where it is 0, one half where it
     is ``-``. A `given` table replaces that wherever it is not NaN.
@@ -39,6 +45,7 @@ def yes_probability(problem: Problem, given: ArrayLike | None = None) -> FloatAr
     >>> yes_probability(problem, [[np.nan, np.nan, 0.7]]).tolist()
     [[0.1, 0.9, 0.7]]
     """
+    problem.require_yes_no("yes_probability")
     error, outcome = problem.worker_error, problem.outcome
     yes = np.where(outcome == 1, 1 - error, np.where(outcome == DASH, 0.5, error))
     if given is None:
@@ -71,7 +78,146 @@ def binary_entropy(probability: ArrayLike) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class AnswerModel:
-    """Probabilities of answers given the class.
+    """Probabilities of answers given the class, for any number of answers.
+
+    Answers are numbered as in the problem. "Can't tell" (``UNSURE``) comes last: it has a table of
+    its own where its probabilities are known, and is neutral elsewhere.
+
+    Parameters
+    ----------
+    table
+        ``P(answer | source, question, class)`` as ``table[source, answer, question, class]``;
+        kept 1e-9 away from 0. The last answer is "can't tell".
+    right
+        Whether an answer is right, ``right[answer, question, class]``; skill acts on these.
+    shared_difficulty
+        Correlation of two people's answers to one question on one item, from 0 to below 1.
+    knows_unsure
+        Whether "can't tell" is evidence, with probabilities of its own.
+
+    Examples
+    --------
+    >>> cap = ["red", "brown", "white"]
+    >>> problem = Problem(["a", "b"], None, ["cap"], [["red", "brown|white"]], 0.1, answers=[cap])
+    >>> AnswerModel.of(problem).chances(0, skill=1.0).round(3).tolist()
+    [[0.961, 0.039], [0.02, 0.48], [0.02, 0.48], [0.0, 0.0]]
+    """
+
+    table: FloatArray
+    right: NDArray[np.bool_]
+    shared_difficulty: float = 0.0
+    knows_unsure: bool = False
+
+    @staticmethod
+    def of(
+        problem: Problem,
+        given: ArrayLike | None = None,
+        shared_difficulty: float | None = None,
+    ) -> AnswerModel:
+        """Make the model of a problem; `given` P(yes) replaces outcome and error where not NaN.
+
+        Without `shared_difficulty` it is the problem's `dependence`.
+        """
+        if shared_difficulty is None:
+            shared_difficulty = problem.dependence
+        rho = check_dependence(shared_difficulty, "shared_difficulty")
+        if problem.is_yes_no:
+            return TwoAnswers.of_yes_no(problem, given, rho)
+        if given is not None:
+            problem.require_yes_no("yes_probability")
+        known = problem.unsure is not None
+        table = np.zeros((1, problem.channel.shape[1] + 1, *problem.outcome.shape))
+        table[:, :-1] = problem.channel
+        exists = np.arange(table.shape[1] - 1)[:, None] < problem.n_answers
+        table[:, :-1] = np.where(exists[:, :, None], np.maximum(table[:, :-1], LEAST), 0.0)
+        if problem.unsure is not None:
+            unsure = np.clip(problem.unsure, LEAST, 1 - LEAST)
+            table[:, :-1] *= 1 - unsure
+            table[:, -1] = unsure
+        table /= table.sum(axis=1, keepdims=True)
+        right = np.concatenate([problem.right, np.zeros((1, *problem.outcome.shape), dtype=bool)])
+        table.flags.writeable = False
+        return AnswerModel(table, right, rho, known)
+
+    @property
+    def slots(self) -> int:
+        """Answers that are counted, "can't tell" included."""
+        return int(self.table.shape[1])
+
+    @property
+    def answers(self) -> list[FloatArray]:
+        """``P(answer | class)`` of every answer that is evidence, a table per answer."""
+        return list(self.table[0] if self.knows_unsure else self.table[0, :-1])
+
+    @cached_property
+    def logs(self) -> FloatArray:
+        """Logarithms of the answers of an average worker: ``logs[answer, question, class]``."""
+        with np.errstate(divide="ignore"):
+            found: FloatArray = np.log(self.table[0])
+        if not self.knows_unsure:
+            found[-1] = 0.0
+        return found
+
+    def _asked(self, counts: NDArray[Any]) -> NDArray[Any]:
+        """Answers so far that are evidence."""
+        return np.asarray((counts if self.knows_unsure else counts[:-1]).sum(axis=0))
+
+    def slot(self, value: int) -> int:
+        """Place of an answer in tables and counts."""
+        return self.slots - 1 if value == UNSURE else value
+
+    def chances(
+        self, question: int, skill: float = 0.0, counts: NDArray[Any] | None = None
+    ) -> FloatArray:
+        """``P(answer | class)`` of the next answer, one row per answer.
+
+        `counts` are the answers so far to the question on this item.
+        """
+        share: FloatArray = self.table[0, :, question]
+        if skill:
+            share = skilled_answers(share, self.right[:, question], np.asarray(skill))
+        if counts is not None and self.shared_difficulty:
+            rho, asked = self.shared_difficulty, self._asked(counts)
+            share = ((1 - rho) * share + rho * counts[:, None]) / ((1 - rho) + rho * asked)
+        return share
+
+    def log_likelihood(
+        self, question: int, value: int, skill: float = 0.0, counts: NDArray[Any] | None = None
+    ) -> FloatArray:
+        """Logarithm of the probability of an answer under each class."""
+        if value == UNSURE and not self.knows_unsure:
+            return np.zeros(self.table.shape[-1])
+        before = counts is not None and self.shared_difficulty and counts.any()
+        if not skill and not before:
+            return np.asarray(self.logs[self.slot(value), question])
+        return np.asarray(np.log(self.chances(question, skill, counts)[self.slot(value)]))
+
+    def evidence(
+        self,
+        question: NDArray[Any],
+        value: NDArray[Any],
+        skill: FloatArray | None,
+        counts: NDArray[Any],
+    ) -> FloatArray:
+        """Logarithm of the probability of many answers under each class, one row per answer.
+
+        `counts` has a row per answer that may be given, and a column per answer that was.
+        """
+        slot = np.where(value == UNSURE, self.slots - 1, value)
+        if skill is None and not self.shared_difficulty:
+            return np.asarray(self.logs[slot, question])
+        share = self.table[0][:, question]  # [answer, row, class]
+        if skill is not None:
+            share = skilled_answers(share, self.right[:, question], skill[:, None])
+        rho, asked = self.shared_difficulty, self._asked(counts)[:, None]
+        share = ((1 - rho) * share + rho * counts[:, :, None]) / ((1 - rho) + rho * asked)
+        with np.errstate(divide="ignore"):
+            found = np.log(share[slot, np.arange(len(slot))])
+        return np.where((slot == self.slots - 1)[:, None] & (not self.knows_unsure), 0.0, found)
+
+
+class TwoAnswers(AnswerModel):
+    """Probabilities of yes and no: closed forms of :class:`AnswerModel` for two answers.
 
     Parameters
     ----------
@@ -94,22 +240,22 @@ class AnswerModel:
 
     yes: FloatArray
     sign: NDArray[np.int8]
-    shared_difficulty: float = 0.0
+
+    def __init__(
+        self, yes: FloatArray, sign: NDArray[np.int8], shared_difficulty: float = 0.0
+    ) -> None:
+        put = object.__setattr__
+        put(self, "yes", yes)
+        put(self, "sign", sign)
+        put(self, "shared_difficulty", shared_difficulty)
+        put(self, "knows_unsure", False)
 
     @classmethod
-    def of(
-        cls,
-        problem: Problem,
-        given: ArrayLike | None = None,
-        shared_difficulty: float | None = None,
-    ) -> AnswerModel:
-        """Make the model of a problem; `given` replaces outcome and error where it is not NaN.
-
-        Without `shared_difficulty` it is the problem's `dependence`.
-        """
-        if shared_difficulty is None:
-            shared_difficulty = problem.dependence
-        rho = check_dependence(shared_difficulty, "shared_difficulty")
+    def of_yes_no(
+        cls, problem: Problem, given: ArrayLike | None = None, rho: float = 0.0
+    ) -> TwoAnswers:
+        """Make the model of a problem of yes/no questions."""
+        problem.require_yes_no("model")
         yes = yes_probability(problem, given)
         sign = np.where(problem.outcome == DASH, 0, 2 * problem.outcome - 1)
         if given is not None:
@@ -119,10 +265,20 @@ class AnswerModel:
         yes.flags.writeable = False
         return cls(yes, sign.astype(np.int8), rho)
 
+    @property
+    def slots(self) -> int:
+        """No, yes, and "can't tell"."""
+        return 3
+
+    @property
+    def answers(self) -> list[FloatArray]:
+        """P(no | class) and P(yes | class)."""
+        return [1 - self.yes, self.yes]
+
     @cached_property
     def logs(self) -> FloatArray:
-        """Logarithms of P(no) and P(yes) of an average worker, one table per answer."""
-        return np.stack([np.log1p(-self.yes), np.log(self.yes)])
+        """Logarithms of P(no) and P(yes) of an average worker, and 0 for "can't tell"."""
+        return np.stack([np.log1p(-self.yes), np.log(self.yes), np.zeros(self.yes.shape)])
 
     def yes_given(
         self, question: int, skill: float = 0.0, yes: int = 0, asked: int = 0
@@ -133,10 +289,21 @@ class AnswerModel:
             share = skilled(share, self.sign[question], skill)
         return urn(share, self.shared_difficulty, yes, asked)
 
+    def chances(
+        self, question: int, skill: float = 0.0, counts: NDArray[Any] | None = None
+    ) -> FloatArray:
+        """P(no | class) and P(yes | class) of the next answer."""
+        before = (0, 0) if counts is None else (int(counts[1]), int(counts[0] + counts[1]))
+        yes = self.yes_given(question, skill, *before)
+        return np.stack([1 - yes, yes, np.zeros(yes.shape)])
+
     def log_likelihood(
-        self, question: int, value: int, skill: float = 0.0, yes: int = 0, asked: int = 0
+        self, question: int, value: int, skill: float = 0.0, counts: NDArray[Any] | None = None
     ) -> FloatArray:
         """Logarithm of the probability of an answer under each class."""
+        if value == UNSURE:
+            return np.zeros(self.yes.shape[1])
+        yes, asked = (0, 0) if counts is None else (int(counts[1]), int(counts[0] + counts[1]))
         if not skill and not (self.shared_difficulty and asked):
             return np.asarray(self.logs[value, question])
         share = self.yes_given(question, skill, yes, asked)
@@ -147,17 +314,33 @@ class AnswerModel:
         question: NDArray[Any],
         value: NDArray[Any],
         skill: FloatArray | None,
-        yes: NDArray[Any],
-        asked: NDArray[Any],
+        counts: NDArray[Any],
     ) -> FloatArray:
         """Logarithm of the probability of many answers under each class, one row per answer."""
+        slot = np.where(value == UNSURE, 2, value)
         if skill is None and not self.shared_difficulty:
-            return np.asarray(self.logs[value, question])
+            return np.asarray(self.logs[slot, question])
         share = self.yes[question]
         if skill is not None:
             share = skilled(share, self.sign[question], skill[:, None])
-        share = urn(share, self.shared_difficulty, yes[:, None], asked[:, None])
-        return np.where(value[:, None] == 1, np.log(share), np.log1p(-share))
+        asked = counts[0] + counts[1]
+        share = urn(share, self.shared_difficulty, counts[1][:, None], asked[:, None])
+        found = np.where(value[:, None] == 1, np.log(share), np.log1p(-share))
+        return np.where(slot[:, None] == 2, 0.0, found)
+
+
+def skilled_answers(share: FloatArray, right: NDArray[np.bool_], skill: ArrayLike) -> FloatArray:
+    """P(answer) of a worker of some skill, along the first axis: right answers gain ``exp(skill)``.
+
+    Where no answer or every answer is right, skill has no effect.
+
+    >>> skilled_answers(np.array([[0.8], [0.1], [0.1]]), np.array([[True], [False], [False]]), 1.0
+    ...     ).round(3).ravel().tolist()
+    [0.916, 0.042, 0.042]
+    """
+    some = right.any(axis=0) & (~right & (share > 0)).any(axis=0)
+    moved = np.where(right & some, share * np.exp(np.asarray(skill, dtype=np.float64)), share)
+    return np.asarray(moved / moved.sum(axis=0))
 
 
 def skilled(yes: FloatArray, sign: ArrayLike, skill: ArrayLike) -> FloatArray:

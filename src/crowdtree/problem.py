@@ -1,4 +1,4 @@
-"""The problem: classes, prior, questions, outcomes and worker errors (docs/model.md, section 1).
+"""The problem: classes, prior, questions, answers, outcomes and errors (docs/model.md, 1 and 12).
 
 A :class:`Problem` is validated once, when it is made. All other code relies on that.
 """
@@ -10,17 +10,37 @@ import os
 import re
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NoReturn
+from itertools import compress
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.channel import (
+    check_table,
+    check_unsure,
+    frozen,
+    probabilities,
+    read_floats,
+    spread_confusion,
+)
 from crowdtree.checking import check_call, check_options, describe_type, got, is_number
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
 from crowdtree.loss import Loss, make_loss
+from crowdtree.outcomes import (
+    CELLS,
+    DASH,
+    SEVERAL,
+    YES_NO,
+    check_answers,
+    quoted,
+    read_outcome,
+    shape_text,
+    single_answers,
+)
 from crowdtree.result_methods import Framed, HtmlShown, Saved
 
 __all__ = [
@@ -35,21 +55,14 @@ __all__ = [
 ]
 
 Dash = Literal["inapplicable", "either"]
-DASH = -1
 LINE_BREAKS = "\\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\\s*"
 """What becomes one blank in a name."""
 PRIOR_TOLERANCE = 1e-6
-CELLS = (
-    dict.fromkeys(("0", "no", "n", "false"), 0)
-    | dict.fromkeys(("1", "yes", "y", "true"), 1)
-    | dict.fromkeys(("-", "-1", "–", "—", "−", "n/a", "na", "n.a.", "#n/a"), DASH)
-)
-"""Outcomes by their spelling, in lower case."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem(Framed, Saved, HtmlShown):
-    """Classes, and the yes/no questions that distinguish them.
+    """Classes, and the questions that distinguish them.
 
     Parameters
     ----------
@@ -61,16 +74,28 @@ class Problem(Framed, Saved, HtmlShown):
         Names of the questions.
     outcome
         One row per question, one column per class: the error-free answer 0, 1 or ``-`` (also -1;
-        yes and no, true and false, ``n/a``).
+        yes and no, true and false, ``n/a``). Where a question has named answers: one of these,
+        several that are all right (``"red|brown"`` or a list), or ``-``.
     worker_error
-        Probability that one worker answers wrongly: one number, one per question, or one per cell.
+        Probability that one worker does not give a right answer: one number, one per question, or
+        one per cell. Wrong answers are equally likely, unless `confusion` or `table` says more.
+    answers
+        Names of each question's answers, 2 to 32; ``None`` for no and yes. A list with an entry
+        per question, or a mapping from the names of questions.
+    confusion
+        Mapping from questions to ``P(answer | right answer)``, one row per right answer.
+    table
+        Mapping from questions to ``P(answer | class)``, one row per answer, one column per class;
+        replaces the worker error of the question.
+    unsure
+        Probability that a worker can't tell: one number, one per question, or one per cell.
     texts
         What workers are asked, one per question; the question's name where empty.
     descriptions
         What a class is, one per class; may be empty.
     dash
         What ``-`` means: ``"inapplicable"`` (the question is never asked where the class is still
-        possible) or ``"either"`` (both answers are right, each half the time).
+        possible) or ``"either"`` (every answer is right, each equally often).
     normalise
         Scale a prior that does not sum to 1.
     dependence
@@ -111,6 +136,9 @@ class Problem(Framed, Saved, HtmlShown):
     normalise: bool = field(default=False, repr=False)
     dependence: float = 0.0
     loss: Loss | None = None
+    answers: tuple[tuple[str, ...], ...] = ()
+    table: NDArray[np.float64] | None = field(default=None, repr=False)
+    unsure: NDArray[np.float64] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default=(), init=False, repr=False)
 
     def __init__(
@@ -127,17 +155,26 @@ class Problem(Framed, Saved, HtmlShown):
         normalise: bool = False,
         dependence: float = 0.0,
         loss: Any = None,
+        answers: Any = None,
+        confusion: Any = None,
+        table: Any = None,
+        unsure: ArrayLike | None = None,
     ) -> None:
         check_call(Problem, {"dash": dash, "normalise": normalise})
         put = object.__setattr__
         put(self, "classes", check_names(classes, "classes", at_least=2))
         put(self, "questions", check_names(questions, "questions", at_least=1))
         put(self, "prior", _prior(prior, self.classes, normalise))
-        put(self, "outcome", _outcome(outcome, self.questions, self.classes))
+        put(self, "dash", dash)
+        put(self, "answers", check_answers(answers, self.questions))
+        read = read_outcome(outcome, self.answers, self.questions, self.classes)
+        put(self, "outcome", frozen(read.outcome))
+        put(self, "_right", read.right)
+        put(self, "table", spread_confusion(confusion, self, check_table(table, self)))
         put(self, "worker_error", _worker_error(worker_error, self))
+        put(self, "unsure", check_unsure(unsure, self))
         put(self, "texts", _texts(texts, self.questions, "texts", "question"))
         put(self, "descriptions", _texts(descriptions, self.classes, "descriptions", "class"))
-        put(self, "dash", dash)
         put(self, "normalise", False)
         put(self, "dependence", check_dependence(dependence, "dependence"))
         put(self, "loss", make_loss(loss, self.classes))
@@ -168,11 +205,11 @@ class Problem(Framed, Saved, HtmlShown):
         """
         check_call(Problem.from_strength, {"unclear": unclear})
         names = (check_names(questions, "questions", 1), check_names(classes, "classes", 2))
-        share = _floats(strength, "strength")
+        share = read_floats(strength, "strength")
         if share.shape != (len(names[0]), len(names[1])):
             raise CrowdtreeError(
                 f"strength: expected {len(names[0])} questions x {len(names[1])} classes, "
-                f"got {_shape(share)}"
+                f"got {shape_text(share)}"
             )
         _check_unclear(unclear)
         missing = np.isnan(share)
@@ -185,18 +222,52 @@ class Problem(Framed, Saved, HtmlShown):
                 else (f"{share[q, c]:g}; a share lies in [0, 1]")
             )
             raise CrowdtreeError(
-                f"strength: question {_quoted(names[0][q])}, class {_quoted(names[1][c])} has "
-                f"{value}"
+                f"strength: question {quoted(names[0][q])}, class {quoted(names[1][c])} has {value}"
             )
         if outcome is None:
             answers = (share >= unclear[1]).astype(np.int8)
             answers[(share > unclear[0]) & (share < unclear[1])] = DASH
         else:
-            answers = _outcome(outcome, *names)
+            answers = read_outcome(outcome, (YES_NO,) * len(names[0]), *names).outcome
         error = np.where(missing, missing_error, np.abs(answers - share))
         error = np.clip(np.where(answers == DASH, 0.5, error), least_error, 0.5)
         error = np.where((answers != DASH) & (error >= 0.5), 0.499, error)
         return cls(classes, prior, questions, answers, error, **options)
+
+    @classmethod
+    def from_table(
+        cls,
+        classes: Sequence[str],
+        prior: ArrayLike | None,
+        questions: Sequence[str],
+        table: Mapping[str, Any],
+        answers: Any = None,
+        **options: Any,
+    ) -> Problem:
+        """Make a problem from ``P(answer | class)`` of every question.
+
+        The outcome is the likeliest answer (several where they are equally likely), and the error
+        the rest. `table` is as in :class:`Problem`.
+
+        >>> cap = {"cap": [[0.7, 0.1], [0.2, 0.1], [0.1, 0.8]]}
+        >>> made = Problem.from_table(["a", "b"], None, ["cap"], cap, [["red", "brown", "white"]])
+        >>> made.outcome.tolist(), made.worker_error.round(2).tolist()
+        ([[0, 2]], [[0.3, 0.2]])
+        """
+        check_call(Problem.from_table, {"table": table})
+        names = check_names(questions, "questions", 1)
+        absent = [name for name in names if name not in table]
+        if absent:
+            raise CrowdtreeError(
+                f"table: question {quoted(absent[0])} is missing; expected P(answer | class) of "
+                "every question"
+            )
+        blank = np.full((len(names), len(list(classes))), DASH, dtype=np.int8)
+        bare = cls(classes, prior, names, blank, 0.0, answers=answers, dash="either")
+        given = check_table(table, bare)
+        assert given is not None
+        right = given >= given.max(axis=0) * (1 - 1e-9)
+        return cls(classes, prior, names, right, 0.0, table=given, answers=answers, **options)
 
     @property
     def n_classes(self) -> int:
@@ -213,6 +284,59 @@ class Problem(Framed, Saved, HtmlShown):
         """Whether the worker error is the same for all classes of a question."""
         return self.worker_error.strides[1] == 0
 
+    @cached_property
+    def n_answers(self) -> NDArray[np.int64]:
+        """Number of answers of each question."""
+        return frozen(np.array([len(names) for names in self.answers]))
+
+    @cached_property
+    def right(self) -> NDArray[np.bool_]:
+        """Whether an answer is right: ``right[answer, question, class]``.
+
+        Where ``-`` means either, every answer is right; where it means inapplicable, none is.
+        """
+        found: NDArray[np.bool_] | None = getattr(self, "_right")  # noqa: B009
+        right = single_answers(self.outcome, self.n_answers.max()) if found is None else found
+        if self.dash == "either":
+            exists = np.arange(len(right))[:, None] < self.n_answers
+            right = right | (exists[:, :, None] & (self.outcome == DASH))
+        return frozen(right)
+
+    @cached_property
+    def is_yes_no(self) -> bool:
+        """Whether two answers, an outcome and an error per cell say everything."""
+        return bool(
+            self.n_answers.max() == 2
+            and self.table is None
+            and self.unsure is None
+            and not (self.outcome == SEVERAL).any()
+        )
+
+    def require_yes_no(self, what: str) -> None:
+        """Raise unless every question is a plain yes/no question."""
+        if self.is_yes_no:
+            return
+        question = int(np.argmax(self.n_answers))
+        raise CrowdtreeError(
+            f"{what}: expected yes/no questions only, but question "
+            f"{quoted(self.questions[question])} has {self.n_answers[question]} answers"
+            if self.n_answers[question] > 2
+            else f"{what}: expected yes/no questions with one right answer per cell and an error"
+        )
+
+    @cached_property
+    def channel(self) -> NDArray[np.float64]:
+        """``P(answer | source, question, class)``, as ``channel[source, answer, question, class]``.
+
+        Of an answer that is not "can't tell". 0 beyond a question's last answer.
+
+        >>> cap = ["red", "brown", "white"]
+        >>> table = Problem(["a", "b"], None, ["cap"], [["red", "brown|white"]], 0.1, answers=[cap])
+        >>> table.channel[0, :, 0].round(3).tolist()
+        [[0.9, 0.1], [0.05, 0.45], [0.05, 0.45]]
+        """
+        return frozen(probabilities(self)[None])
+
     def text(self, question: int) -> str:
         """What workers are asked: the question's text, or its name where it has none."""
         if not is_number(question, whole=True) or not 0 <= question < self.n_questions:
@@ -226,8 +350,8 @@ class Problem(Framed, Saved, HtmlShown):
         place = self._question_places.get(name)
         if place is None:
             raise CrowdtreeError(
-                f"question {_quoted(name)} is not in the problem, which has "
-                f"{listing(map(_quoted, self.questions))}"
+                f"question {quoted(name)} is not in the problem, which has "
+                f"{listing(map(quoted, self.questions))}"
             )
         return place
 
@@ -248,7 +372,64 @@ class Problem(Framed, Saved, HtmlShown):
         }
         if self.error_per_question:
             values["worker_error"] = self.worker_error[:, 0]
+        if set(self.answers) == {YES_NO}:
+            values["answers"] = None  # whatever the number of questions
+        if (self.outcome == SEVERAL).any():
+            values["outcome"] = getattr(self, "_right")  # noqa: B009
         return Problem(**(values | changes))
+
+    def right_names(self, question: int, cls: int) -> tuple[str, ...]:
+        """Names of the right answers of a cell; none for ``-``.
+
+        >>> Problem(["a", "b"], None, ["q"], [[1, "-"]], 0.1).right_names(0, 0)
+        ('yes',)
+        """
+        if self.outcome[question, cls] == DASH:
+            return ()
+        return tuple(compress(self.answers[question], self.right[:, question, cls]))
+
+    def as_yes_no(self) -> Problem:
+        """Ask about each answer by itself: "cap: red?", "cap: brown?" in place of "cap?".
+
+        The same people answer: whoever would say brown says no to red and yes to brown. A cell in
+        which the answer is one of several right ones becomes ``-``.
+
+        >>> cap = ["red", "brown", "white"]
+        >>> table = Problem(["a", "b"], None, ["cap"], [["red", "brown"]], 0.1, answers=[cap])
+        >>> table.as_yes_no().questions, table.as_yes_no().worker_error.round(2).tolist()
+        (('cap: red', 'cap: brown'), [[0.1, 0.05], [0.05, 0.1]])
+        """
+        if set(self.answers) == {YES_NO}:
+            return self
+        names, outcome, error, unsure = [], [], [], []
+        for q, answers in enumerate(self.answers):
+            for a in range(len(answers)) if len(answers) > 2 else [1]:
+                alone = self.outcome[q] == a
+                row = np.where(alone, 1, np.where(self.right[a, q], DASH, 0))
+                row[self.outcome[q] == DASH] = DASH
+                if (row == row[0]).all():
+                    continue  # the answer says nothing
+                says = self.channel[0, a, q]
+                names.append(
+                    self.questions[q] if answers == YES_NO else f"{self.questions[q]}: {answers[a]}"
+                )
+                outcome.append(row)
+                wrong = np.where(alone, 1 - says, says)
+                error.append(np.where(row == DASH, 0.0, wrong))
+                unsure.append(None if self.unsure is None else self.unsure[q])
+        varies = (self.outcome == SEVERAL).any() and not (self.outcome == DASH).any()
+        return Problem(
+            self.classes,
+            self.prior,
+            names,
+            np.array(outcome),
+            np.array(error),
+            descriptions=self.descriptions,
+            dash="either" if varies else self.dash,
+            dependence=self.dependence,
+            loss=self.loss,
+            unsure=None if self.unsure is None else np.array(unsure),
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Problem):
@@ -262,7 +443,11 @@ class Problem(Framed, Saved, HtmlShown):
             and self.texts == other.texts
             and self.descriptions == other.descriptions
             and np.array_equal(self.prior, other.prior)
+            and self.answers == other.answers
+            and np.array_equal(self.right, other.right)
             and np.array_equal(self.outcome, other.outcome)
+            and _same(self.table, other.table)
+            and _same(self.unsure, other.unsure)
             and np.array_equal(self.worker_error, other.worker_error)
         )
 
@@ -273,6 +458,8 @@ class Problem(Framed, Saved, HtmlShown):
         error = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
         dash = ', dash="either"' if self.dash == "either" else ""
         size = f"{self.n_classes} classes x {self.n_questions} questions"
+        if self.n_answers.max() > 2:
+            size += f" of {self.n_answers.min()} to {self.n_answers.max()} answers"
         together = f", dependence={self.dependence:g}" if self.dependence else ""
         costs = "" if self.loss is None else f", {self.loss!r}"
         return f"Problem({size}, worker error {error}{dash}{together}{costs})"
@@ -318,7 +505,7 @@ def check_names(names: Sequence[str], what: str, at_least: int) -> tuple[str, ..
     if len(set(found)) < len(found):
         twice = [name for name, times in Counter(found).items() if times > 1]
         raise CrowdtreeError(
-            f"{what}: {listing(_quoted(name) for name in twice)} occurs more than once; "
+            f"{what}: {listing(quoted(name) for name in twice)} occurs more than once; "
             "names must differ"
         )
     return found
@@ -330,14 +517,8 @@ def _on_one_line(name: object) -> str:
 
 def _listed(values: Any, what: str, things: str) -> list[Any]:
     if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise CrowdtreeError(f"{what}: expected a list of {things}, got {_quoted(values)}")
+        raise CrowdtreeError(f"{what}: expected a list of {things}, got {quoted(values)}")
     return list(values)
-
-
-def _quoted(value: object, most: int = 40) -> str:
-    """Quote a value for a message: on one line, and not too long."""
-    text = str(value)
-    return repr(text) if len(text) <= most else f"{text[:most]!r}..."
 
 
 def _check_unclear(unclear: tuple[float, float]) -> None:
@@ -352,16 +533,16 @@ def _prior(
     prior: ArrayLike | None, classes: tuple[str, ...], normalise: bool
 ) -> NDArray[np.float64]:
     if prior is None:
-        return _frozen(np.full(len(classes), 1 / len(classes)))
-    values = _floats(prior, "prior")
+        return frozen(np.full(len(classes), 1 / len(classes)))
+    values = read_floats(prior, "prior")
     if values.shape != (len(classes),):
         raise CrowdtreeError(
-            f"prior: expected one number per class ({len(classes)}), got {_shape(values)}"
+            f"prior: expected one number per class ({len(classes)}), got {shape_text(values)}"
         )
     bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
     if len(bad):
         raise CrowdtreeError(
-            f"prior: class {_quoted(classes[bad[0]])} has {values[bad[0]]:g}; every class needs a "
+            f"prior: class {quoted(classes[bad[0]])} has {values[bad[0]]:g}; every class needs a "
             "positive, finite share (leave out a class that never occurs)"
         )
     with np.errstate(over="ignore"):
@@ -371,7 +552,7 @@ def _prior(
         values = values / values.sum()
         if not values.all():
             raise CrowdtreeError(
-                f"prior: class {_quoted(classes[int(np.argmin(values))])} vanishes next to the "
+                f"prior: class {quoted(classes[int(np.argmin(values))])} vanishes next to the "
                 "others; leave it out"
             )
     elif abs(total - 1) > PRIOR_TOLERANCE:
@@ -379,80 +560,18 @@ def _prior(
             f"prior: sums to {total:.6g}, not 1; correct it, or pass normalise=True "
             "(--normalise) to scale it"
         )
-    return _frozen(values)
+    return frozen(values)
 
 
-def _outcome(
-    outcome: ArrayLike | Sequence[Sequence[Any]],
-    questions: tuple[str, ...],
-    classes: tuple[str, ...],
-) -> NDArray[np.int8]:
-    shape = (len(questions), len(classes))
-    if hasattr(outcome, "to_numpy"):
-        outcome = outcome.to_numpy()  # a data frame, whose iterator would yield column names
-    cells = outcome if isinstance(outcome, np.ndarray) else _rectangle(outcome, questions, shape)
-    if cells.shape != shape:
-        raise CrowdtreeError(
-            f"outcome: expected a table of {shape[0]} questions x {shape[1]} classes, "
-            f"got {_shape(cells)}"
-        )
-    if cells.dtype == np.int8 and not cells.flags.writeable:
-        table = cells
-    elif cells.dtype.kind in "biuf":
-        with np.errstate(invalid="ignore"):
-            table = cells.astype(np.int8)
-        bad = np.argwhere(table != cells)
-        if len(bad):
-            _bad_cell(cells, bad[0], questions, classes)
-    else:
-        table = np.empty(shape, dtype=np.int8)
-        for place in np.ndindex(*shape):
-            value = CELLS.get(_cell_text(cells[place]).casefold())
-            if value is None:
-                _bad_cell(cells, place, questions, classes)
-            table[place] = value
-    outside = np.argwhere((table < DASH) | (table > 1))
-    if len(outside):
-        _bad_cell(cells, outside[0], questions, classes)
-    return _frozen(table)
-
-
-def _cell_text(value: Any) -> str:
-    if isinstance(value, bool | np.bool_):
-        return str(int(value))
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return str(int(value))
-    return str(value).strip()
-
-
-def _bad_cell(
-    cells: NDArray[Any], place: Sequence[int], questions: tuple[str, ...], classes: tuple[str, ...]
-) -> NoReturn:
-    raise CrowdtreeError(
-        f"outcome: question {_quoted(questions[place[0]])}, class {_quoted(classes[place[1]])} "
-        f"is {_quoted(cells[tuple(place)])}; write 0, 1 or -"
-    )
-
-
-def _rectangle(rows: Any, questions: tuple[str, ...], shape: tuple[int, int]) -> NDArray[Any]:
-    if not hasattr(rows, "__len__") or isinstance(rows, str):
-        rows = list(rows) if hasattr(rows, "__iter__") else [[rows]]
-    table = [list(row) if hasattr(row, "__iter__") else [row] for row in rows]
-    for number, row in enumerate(table):
-        if len(row) != shape[1]:
-            name = _quoted(questions[number]) if number < len(questions) else f"{number + 1}"
-            raise CrowdtreeError(
-                f"outcome: question {name}: expected one per class ({shape[1]}), got {len(row)}"
-            )
-    cells = np.empty((len(table), shape[1]), dtype=object)
-    for number, row in enumerate(table):
-        cells[number, :] = row
-    return cells
+def _same(one: NDArray[np.float64] | None, two: NDArray[np.float64] | None) -> bool:
+    if one is None or two is None:
+        return one is two
+    return np.array_equal(one, two, equal_nan=True)
 
 
 def _worker_error(worker_error: ArrayLike, problem: Problem) -> NDArray[np.float64]:
     shape = problem.outcome.shape
-    given = _floats(worker_error, "worker_error")
+    given = read_floats(worker_error, "worker_error")
     if given.ndim == 0 and not 0 <= given <= 1:
         raise CrowdtreeError(f"worker_error: expected a probability from 0 to 1, got {given:g}")
     if given.ndim == 2 and given.shape == shape and given.strides[1] == 0:
@@ -462,8 +581,13 @@ def _worker_error(worker_error: ArrayLike, problem: Problem) -> NDArray[np.float
     if given.shape not in ((shape[0],), shape):
         raise CrowdtreeError(
             f"worker_error: expected one number, one per question ({shape[0]}) or one per cell "
-            f"({shape[0]} x {shape[1]}), got {_shape(given)}"
+            f"({shape[0]} x {shape[1]}), got {shape_text(given)}"
         )
+    if problem.table is not None:
+        known = ~np.isnan(problem.table[0])
+        right = np.where(problem.right, problem.table, 0.0).sum(axis=0)
+        wide = given[:, None] if given.ndim == 1 else given
+        given = np.where(known, np.clip(1 - right, 0.0, 1.0), wide)
     if given.ndim == 2:
         unneeded = np.isnan(given) & (problem.outcome == DASH)
         if unneeded.any():
@@ -477,12 +601,12 @@ def _worker_error(worker_error: ArrayLike, problem: Problem) -> NDArray[np.float
         )
     _warn_useless(given, problem)
     if given.ndim == 1:
-        return np.broadcast_to(_frozen(given)[:, None], shape)
-    return _frozen(given)
+        return np.broadcast_to(frozen(given)[:, None], shape)
+    return frozen(given)
 
 
 def _warn_useless(given: NDArray[np.float64], problem: Problem) -> None:
-    useless = given >= 0.5
+    useless = given >= _error_of_guessing(problem, given.ndim)
     if given.ndim == 2:
         useless = useless & (problem.outcome != DASH)
     bad = np.argwhere(useless)
@@ -490,15 +614,31 @@ def _warn_useless(given: NDArray[np.float64], problem: Problem) -> None:
         more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
         warnings.warn(
             f"worker_error: {_place(tuple(bad[0]), problem)} has {given[tuple(bad[0])]:g}{more}; "
-            "at an error of 0.5 or more, additional votes do not help",
+            f"at an error of {_limit_text(problem, bad[0])} or more, additional votes do not help",
             CrowdtreeWarning,
             stacklevel=5,
         )
 
 
+def _error_of_guessing(problem: Problem, ndim: int) -> Any:
+    """Error at which a right answer is no likelier than a wrong one; 2 where none is wrong."""
+    if problem.n_answers.max() == 2 and not (problem.outcome == SEVERAL).any():
+        return 0.5
+    count = problem.n_answers.astype(np.float64)
+    if ndim == 1:
+        return 1 - 1 / count
+    limit = 1 - problem.right.sum(axis=0) / count[:, None]
+    return np.where(limit > 0, limit, 2.0)
+
+
+def _limit_text(problem: Problem, place: NDArray[np.intp]) -> str:
+    limit = np.asarray(_error_of_guessing(problem, len(place)))
+    return f"{float(limit[tuple(place)] if limit.ndim else limit):.3g}"
+
+
 def _place(index: tuple[int, ...], problem: Problem) -> str:
-    where = f"question {_quoted(problem.questions[index[0]])}"
-    return where if len(index) == 1 else f"{where}, class {_quoted(problem.classes[index[1]])}"
+    where = f"question {quoted(problem.questions[index[0]])}"
+    return where if len(index) == 1 else f"{where}, class {quoted(problem.classes[index[1]])}"
 
 
 def _texts(
@@ -509,43 +649,3 @@ def _texts(
         raise CrowdtreeError(f"{what}: expected one per {thing} ({len(names)}), got {len(given)}")
     found = tuple("" if text is None else str(text).strip() for text in given)
     return found if any(found) else ()
-
-
-def _floats(values: ArrayLike, what: str) -> NDArray[np.float64]:
-    try:
-        found = np.asarray(values)
-        if found.dtype.kind in "cmM":
-            raise TypeError
-        return np.asarray(found, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise CrowdtreeError(f"{what}: {_not_numbers(values)}") from None
-
-
-def _not_numbers(values: Any) -> str:
-    """Explain why values are not an array of numbers: the first bad one, or their shape."""
-    if isinstance(values, str) or not hasattr(values, "__iter__"):
-        return f"expected numbers, got {_quoted(values)}"
-    rows = list(values)
-    lengths = {len(row) for row in rows if hasattr(row, "__len__") and not isinstance(row, str)}
-    if len(lengths) > 1:
-        return f"expected rows of equal length, got rows of {min(lengths)} and of {max(lengths)}"
-    for place, row in enumerate(rows, start=1):
-        for value in row if hasattr(row, "__iter__") and not isinstance(row, str) else [row]:
-            try:
-                float(value)
-            except (TypeError, ValueError, OverflowError):
-                return f"expected numbers, got {_quoted(value)} at position {place}"
-    return "expected one number, a list or a table of numbers"
-
-
-def _shape(values: NDArray[Any]) -> str:
-    """Describe the size of an array: ``3 x 2``, ``5`` or ``one number``."""
-    return " x ".join(map(str, values.shape)) or "one number"
-
-
-def _frozen(values: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only copy; an array that is read-only already is taken as it is."""
-    if values.flags.writeable:
-        values = values.copy()
-        values.flags.writeable = False
-    return np.ascontiguousarray(values) if values.ndim > 1 else values

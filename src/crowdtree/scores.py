@@ -15,6 +15,7 @@ __all__ = [
     "additive_score",
     "gini_drop",
     "multiplicative_score",
+    "parts_gain",
     "printed_correct_interval",
     "printed_score",
     "product_interval",
@@ -50,24 +51,39 @@ def split_gain(total: ArrayLike, yes: ArrayLike, dash: ArrayLike = 0.0) -> NDArr
     )
 
 
+def parts_gain(total: ArrayLike, part: NDArray[np.float64], lost: ArrayLike) -> NDArray[np.float64]:
+    """Fall of the level entropy when a node is split into parts (first axis), in bits.
+
+    ``P log P - sum_a P_a log P_a`` less `lost`: a class of share p that follows k branches, p / k
+    each, loses ``p log2 k``.
+
+    >>> parts_gain(1.0, np.array([0.5, 0.25, 0.25]), 0.0).round(4).tolist()
+    1.5
+    """
+    whole = np.asarray(total, dtype=np.float64)
+    return np.asarray(_xlog2(whole) - _xlog2(part).sum(axis=0) - np.asarray(lost))
+
+
 def gini_drop(
-    total: ArrayLike, yes: ArrayLike, squares: Sequence[ArrayLike]
+    total: ArrayLike,
+    squares: ArrayLike,
+    parts: Sequence[ArrayLike],
+    squares_of_parts: Sequence[ArrayLike],
 ) -> NDArray[np.float64]:
     """Fall of the Gini impurity, weighted by the share of items, when a node is split.
 
-    With ``Q`` the sum of squared class shares (of the node, its no and its yes branch), the
-    impurity of a branch is ``P - Q / P``.
+    With ``Q`` the sum of squared class shares (of the node, and of each part), the impurity of a
+    part is ``P - Q / P``.
 
-    >>> float(gini_drop(1.0, 0.5, (0.5, 0.25, 0.25)))
+    >>> float(gini_drop(1.0, 0.5, [0.5, 0.5], [0.25, 0.25]))
     0.5
     """
-    whole, ones = np.asarray(total, dtype=np.float64), np.asarray(yes, dtype=np.float64)
-    shares = (whole, np.maximum(whole - ones, 0.0), ones)
-    node, no, yes_part = (  # an empty branch has neither share nor squares: 0
-        np.asarray(square, dtype=np.float64) / np.maximum(share, _TINY)
-        for square, share in zip(squares, shares, strict=True)
+    node, *below = (  # an empty part has neither share nor squares: 0
+        np.asarray(square, dtype=np.float64)
+        / np.maximum(np.asarray(share, dtype=np.float64), _TINY)
+        for share, square in ((total, squares), *zip(parts, squares_of_parts, strict=True))
     )
-    return np.asarray(no + yes_part - node)
+    return np.asarray(sum(below) - node)
 
 
 def additive_score(entropy_drop: ArrayLike, error: ArrayLike) -> NDArray[np.float64]:

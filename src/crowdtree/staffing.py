@@ -7,11 +7,13 @@ one node; beyond the one that every node has) or *answers* (expected answers per
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
@@ -22,15 +24,18 @@ from crowdtree.checking import check_call, named_options
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.evaluation import evaluate
 from crowdtree.fixed_plan import Plan, Pool, as_plan
-from crowdtree.problem import DASH
+from crowdtree.outcomes import DASH
 from crowdtree.rng import generator
 from crowdtree.tree import Tree
+from crowdtree.votes import VOTES, CellVotes
 
 __all__ = ["STAFFERS", "paper_plans", "random_means", "single_mean", "staff"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 MOST_WORKERS = 10_000_000
+LOOK_AHEAD, MAX_ENVELOPE = 32, 256
+"""Votes up to which the error of a question with several answers is followed: at first, at most."""
 CAUTIONS = (1.0, 0.5, 0.0)
 """Powers of the loss at stake with which an error may weigh. The additive risk, the first, is a
 poor guide where votes are so few that the best label of many leaves is another than the tree's.
@@ -60,7 +65,10 @@ def staff(
         ``"marginal"``: two more votes where the additive error falls most per unit of budget.
         While every worker error is at most one half, that is optimal for the additive error with
         a budget of `workers`, and with one of `answers` up to the first pair that no longer fits
-        (Fox 1966); from there on the cheaper pairs that fit are an approximation;
+        (Fox 1966); from there on the cheaper pairs that fit are an approximation. Where a question
+        has more than two answers, its votes grow by steps between corners of the convex envelope
+        of its error (as far as 32 votes, or twice as many as a node has, show it): optimal at the
+        budgets where a step ends, an approximation between;
         ``"paper-fm"`` and ``"paper-fc"``: Algorithm 1 of the paper; ``"single"``: all extra
         workers to one random node; ``"random"``: each extra worker to a random node;
         ``"everyone"``: all workers answer every question. Where mistakes have different costs,
@@ -94,7 +102,8 @@ def staff(
     weighs = method == "marginal" and tree.problem.loss is not None
     ways = [_Teams(tree, pool, caution) for caution in (CAUTIONS if weighs else (0.0,))]
     budgets = [_Budget.of(workers, answers, teams) for teams in ways]
-    if method not in ("random", "everyone") and workers is not None and workers % 2:
+    in_pairs = method not in ("random", "everyone") and tree.problem.is_yes_no
+    if in_pairs and workers is not None and workers % 2:
         warnings.warn(
             f"workers: {method!r} adds workers in pairs, so that votes stay odd: uses "
             f"{workers - 1} of {workers}",
@@ -140,6 +149,8 @@ class _Teams:
             share = share * np.concatenate(tree.stakes) ** caution
         order = np.lexsort((node, of_node[node]))  # nodes are numbered level by level
         node = node[order]
+        self.row_cell = tree.question[node], cls[order]
+        self._errors: dict[bytes, FloatArray] = {}
         self.row_error = error[order]
         self.row_share = np.where(dash, 0.0, share)[order]
         self.row_start = np.searchsorted(of_node[node], np.arange(self.count + 1))
@@ -158,28 +169,80 @@ class _Teams:
         """Parts of a team."""
         return slice(int(self.first_part[team]), int(self.first_part[team + 1]))
 
-    def gains(self, team: int) -> Iterator[float]:
-        """Fall of the additive error with each further pair of workers, O(rows) each."""
+    def gains(self, team: int) -> Iterator[tuple[int, float]]:
+        """Votes of each further step, and the fall of the additive error that it brings.
+
+        Pairs of workers for two answers, O(rows) each. With more answers the fall need not shrink
+        from vote to vote, so the steps are those between corners of its convex envelope.
+        """
         rows = self.rows(team)
         share = self.row_share[rows]
+        if not self.tree.problem.is_yes_no:
+            yield from _envelope(lambda votes: self._several_errors(team, votes) @ share)
+            return
         for gain in voting.majority_gains(self.row_error[rows], self.dependence):
-            yield float(share @ gain)
+            yield 2, float(share @ gain)
 
     def part_gains(self, team: int) -> Iterator[FloatArray]:
         """Fall of the error of each part of a team with each further pair of workers."""
         rows, share, start = self._by_part(team)
+        if not self.tree.problem.is_yes_no:
+            errors = (self.part_error(team, votes) for votes in itertools.count(1, 2))
+            yield from (before - after for before, after in itertools.pairwise(errors))
+            return
         for gain in voting.majority_gains(self.row_error[rows], self.dependence):
             yield np.add.reduceat(share * gain, start)
 
     def part_error(self, team: int, votes: int) -> FloatArray:
         """Additive error of each part of a team."""
         rows, share, start = self._by_part(team)
-        error = voting.majority_error(self.row_error[rows], votes, self.dependence)
+        if self.tree.problem.is_yes_no:
+            error = voting.majority_error(self.row_error[rows], votes, self.dependence)
+        else:
+            error = self._several_errors(team, np.array([votes]))[0]
         return np.add.reduceat(share * error, start)
+
+    def _several_errors(self, team: int, votes: IntArray) -> FloatArray:
+        """Errors of pluralities over all answers, one row per number of votes."""
+        key = votes.tobytes()
+        if key not in self._errors:
+            self._errors[key] = self._cells.errors(VOTES["majority"], votes)
+        return self._errors[key][:, self.rows(team)]
+
+    @cached_property
+    def _cells(self) -> CellVotes:
+        return CellVotes(self.tree.problem, *self.row_cell)
 
     def _by_part(self, team: int) -> tuple[slice, FloatArray, NDArray[np.intp]]:
         rows = self.rows(team)
         return rows, self.row_share[rows], self.part_start[self.parts(team)] - rows.start
+
+
+def _envelope(errors: Callable[[IntArray], FloatArray]) -> Iterator[tuple[int, float]]:
+    """Steps between the corners of the lower convex envelope of the error, by number of votes.
+
+    A corner is final when no error of at least 0 that comes later could lie below the line to it,
+    or when the errors of LOOK_AHEAD votes, and of twice as many as its own, lie above that line.
+    Ends when no further vote helps, or after MAX_ENVELOPE votes.
+    """
+    at, horizon = 1, 8
+    values = errors(np.arange(1, horizon + 1))
+    while True:
+        now, ahead = values[at - 1], np.arange(1, horizon + 1 - at)
+        fall = (now - values[at:]) / ahead
+        best = int(np.argmax(fall * (1 - 1e-12 * ahead))) if len(fall) else 0
+        final = len(fall) > 0 and fall[best] > 0 and now - fall[best] * (horizon + 1 - at) <= 0
+        ahead_of = max(LOOK_AHEAD, 2 * (at + best + 1))
+        if not final and horizon < min(ahead_of, MAX_ENVELOPE):
+            further = errors(np.arange(horizon + 1, min(2 * horizon, MAX_ENVELOPE) + 1))
+            values = np.concatenate([values, further])
+            horizon = len(values)
+            continue
+        if not len(fall) or fall[best] <= 0:
+            return
+        step = best + 1
+        yield step, float(fall[best] * step)
+        at += step
 
 
 @dataclass
@@ -231,17 +294,23 @@ def marginal(teams: _Teams, budget: _Budget, _rng: np.random.Generator) -> IntAr
     """Two more votes where the additive error falls most per unit of budget."""
     votes = _one_each(teams)
     sources = [teams.gains(team) for team in range(teams.count)]
-    heap = [
-        (-_rounded(next(source) / budget.price[team]), team) for team, source in enumerate(sources)
-    ]
-    heapq.heapify(heap)
+    heap: list[tuple[float, int, int]] = []
+
+    def push(team: int) -> None:
+        step, gain = next(sources[team], (0, 0.0))
+        if step:
+            per_price = gain / (budget.price[team] * (step / 2))
+            heapq.heappush(heap, (-_rounded(per_price), team, step))
+
+    for team in range(teams.count):
+        push(team)
     while heap:
-        gain, team = heapq.heappop(heap)
-        if gain >= 0 or not budget.affords(team):
+        gain, team, step = heapq.heappop(heap)
+        if gain >= 0 or not budget.affords(team, step):
             continue  # no gain or too expensive: other teams may still fit
-        budget.spend(team)
-        votes[team] += 2
-        heapq.heappush(heap, (-_rounded(next(sources[team]) / budget.price[team]), team))
+        budget.spend(team, step)
+        votes[team] += step
+        push(team)
     return votes
 
 
@@ -414,6 +483,7 @@ def random_means(tree: Tree, most: int) -> FloatArray:
     >>> random_means(tree, 1).round(6).tolist()
     [0.29984, 0.29984]
     """
+    tree.problem.require_yes_no("random_means")
     m = tree.n_nodes
     count = np.arange(most + 1)
     rest = count[:, None] - count[None, :]

@@ -1,7 +1,8 @@
 """Tree: which question is asked where. Immutable arrays; everything else follows from them.
 
-A node is a set of classes and the question asked there; outcome 0 goes left, 1 goes right
-(docs/model.md, section 2). Inner nodes are numbered level by level, left to right.
+A node is a set of classes and the question asked there, with a branch for every answer that is
+right for some of them (docs/model.md, sections 2 and 12). Inner nodes are numbered level by level,
+left to right.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,24 +19,29 @@ from crowdtree import scores
 from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.loss import Loss
-from crowdtree.problem import DASH, Problem
+from crowdtree.outcomes import DASH, YES_NO
+from crowdtree.problem import Problem
 from crowdtree.result_methods import Drawn, Framed, Saved
 
-__all__ = ["Certificate", "Level", "Node", "Step", "Tree"]
+__all__ = ["NO_BRANCH", "Certificate", "Level", "Node", "Step", "Tree", "nested_branches"]
 
 IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
+NO_BRANCH = -(2**31)
+"""Child of an answer that is right for no class of the node."""
 
 
 class Node(NamedTuple):
     """An inner node: its question, its classes, and the share of items that pass.
 
-    `no` and `yes` are the next nodes, or ``~i`` for the i-th leaf.
+    `branches` has, for each answer, the next node, or ``~i`` for the i-th leaf.
 
     >>> import crowdtree as ct
     >>> root = ct.design(ct.example("table1")).nodes[0]
     >>> root.question, root.level, root.share
     ('T1', 0, 1.0)
+    >>> root.branches
+    {'no': 1, 'yes': -1}
     """
 
     index: int  # type: ignore[assignment]
@@ -44,8 +50,7 @@ class Node(NamedTuple):
     classes: tuple[str, ...]
     level: int
     share: float
-    no: int
-    yes: int
+    branches: dict[str, int]
 
 
 class Level(NamedTuple):
@@ -86,8 +91,9 @@ class Certificate(NamedTuple):
 class Step(NamedTuple):
     """Where the classes are before question d is asked, one row per (node, class).
 
-    `parent` is the row of the step before from which this row came. A class whose outcome is
-    ``-`` in an `either` problem follows both branches and so has two rows, each of half the share.
+    `parent` is the row of the step before from which this row came. A class with several right
+    answers (``-`` in an `either` problem: all) follows their branches, with a row and an equal part
+    of the share each. `answer` is its cell of the outcome table.
     """
 
     node: IntArray
@@ -108,8 +114,9 @@ class Tree(Framed, Saved, Drawn):
     question
         Index of the question of each inner node, level by level, left to right.
     children
-        Two per node (outcome 0, outcome 1): the index of an inner node, or any negative number for
-        a leaf, which becomes ``~leaf`` with the leaves numbered level by level, left to right.
+        One per node and answer: the index of an inner node, ``NO_BRANCH`` for an answer that is
+        right for no class of the node, or any other negative number for a leaf, which becomes
+        ``~leaf`` with the leaves numbered level by level, left to right.
     method
         How it was designed.
     certificate
@@ -140,24 +147,46 @@ class Tree(Framed, Saved, Drawn):
         children = np.array(self.children, dtype=np.int32)
         if not len(question):
             raise CrowdtreeError("tree: expected at least one question, got none")
-        if children.ndim != 2 or children.shape[1] != 2:
-            raise CrowdtreeError(f"children: expected two per question, got shape {children.shape}")
+        width = int(self.problem.n_answers.max())
+        if children.ndim != 2 or children.shape[1] != width:
+            raise CrowdtreeError(
+                f"children: expected {'two' if width == 2 else width} per question, got shape "
+                f"{children.shape}"
+            )
         if not np.all((question >= 0) & (question < self.problem.n_questions)):
             raise CrowdtreeError(f"tree: questions are numbered 0..{self.problem.n_questions - 1}")
-        leaf = children < 0
+        leaf = (children < 0) & (children != NO_BRANCH)
         if len(children) != len(question) or not np.array_equal(
-            children[~leaf], np.arange(1, len(question))
+            children[children >= 0], np.arange(1, len(question))
         ):
             raise CrowdtreeError(
-                f"tree: {len(question)} questions need two children each, and the inner nodes "
-                "must be numbered level by level, left to right"
+                f"tree: {len(question)} questions need {'two' if width == 2 else width} children "
+                "each, and the inner nodes must be numbered level by level, left to right"
             )
+        self._check_branches(question, children)
         children[leaf] = ~np.arange(leaf.sum(), dtype=np.int32)  # numbered in order of appearance
         for name, values in (("question", question), ("children", children)):
             values.flags.writeable = False
             object.__setattr__(self, name, values)
 
+    def _check_branches(self, question: IntArray, children: IntArray) -> None:
+        count = self.problem.n_answers[question]
+        exists = np.arange(children.shape[1]) < count[:, None]
+        taken = children != NO_BRANCH
+        bad = np.flatnonzero((taken & ~exists).any(axis=1) | (taken.sum(axis=1) < 2))
+        if len(bad):
+            name = self.problem.questions[question[bad[0]]]
+            raise CrowdtreeError(
+                f"tree: question {name!r} has {count[bad[0]]} answers; expected a branch for two "
+                f"or more of these, got {children[bad[0]].tolist()}"
+            )
+
     # ---------------------------------------------------------------- shape
+
+    def branches(self, node: int) -> list[tuple[int, int]]:
+        """Answers of a node that have a branch, each with the next node (or ``~leaf``)."""
+        row = self.children[node].tolist()
+        return [(answer, child) for answer, child in enumerate(row) if child != NO_BRANCH]
 
     @property
     def n_nodes(self) -> int:
@@ -167,7 +196,11 @@ class Tree(Framed, Saved, Drawn):
     @property
     def n_leaves(self) -> int:
         """Number of leaves."""
-        return self.n_nodes + 1
+        return self._n_leaves
+
+    @cached_property
+    def _n_leaves(self) -> int:
+        return int(np.count_nonzero((self.children < 0) & (self.children != NO_BRANCH)))
 
     def longest_path(self, weight: NDArray[Any]) -> int:
         """Largest sum of the nodes' whole weights on a path from the root to a leaf."""
@@ -233,29 +266,49 @@ class Tree(Framed, Saved, Drawn):
         return tuple(walk)
 
     def _descend(self, row: Step) -> Step:
-        dash = row.answer == DASH
-        if not dash.any():
+        if np.all(row.answer >= 0):
             node = self.children[row.node, row.answer]
             parent = np.arange(len(row.node), dtype=np.int32)
             share = row.share
-        elif self.problem.dash == "either":
-            definite = np.flatnonzero(~dash)
-            both = np.repeat(np.flatnonzero(dash), 2)
-            parent = np.concatenate([definite, both]).astype(np.int32)
-            answer = np.concatenate([row.answer[definite], np.tile([0, 1], len(both) // 2)])
-            node = self.children[row.node[parent], answer]
-            share = np.where(dash[parent], 0.5, 1.0) * row.share[parent]
         else:
-            bad = int(np.argmax(dash))
-            raise CrowdtreeError(
-                f"tree: question {self.problem.questions[self.question[row.node[bad]]]!r} is asked "
-                f"where class {self.problem.classes[row.cls[bad]]!r} is still possible, but does "
-                'not apply to it (-); use dash="either" if - means that both answers occur'
-            )
+            right = self.problem.right[:, self.question[row.node], row.cls]
+            count = right.sum(axis=0)
+            if not count.all():
+                self._refuse_dash(row, int(np.argmin(count)))
+            parent, answer = (places.astype(np.int32) for places in np.nonzero(right.T))
+            node = self.children[row.node[parent], answer]
+            share = row.share[parent] / count[parent]
+        if np.any(node == NO_BRANCH):
+            self._refuse_blocked(row, int(parent[np.argmax(node == NO_BRANCH)]))
         rank = np.where(node >= 0, node, len(self.question) + ~node)
         order = np.lexsort((row.cls[parent], rank))
         parent = parent[order]
         return Step(node[order], row.cls[parent], share[order], parent, row.answer[:0])
+
+    def _refuse_dash(self, row: Step, bad: int) -> NoReturn:
+        raise CrowdtreeError(
+            f"tree: question {self.problem.questions[self.question[row.node[bad]]]!r} is asked "
+            f"where class {self.problem.classes[row.cls[bad]]!r} is still possible, but does "
+            f'not apply to it (-); use dash="either" if - means that {_all_answers(self.problem)} '
+            "occur"
+        )
+
+    def _refuse_blocked(self, row: Step, bad: int) -> NoReturn:
+        raise CrowdtreeError(
+            f"tree: question {self.problem.questions[self.question[row.node[bad]]]!r} has no "
+            f"branch for an answer of class {self.problem.classes[row.cls[bad]]!r}; add it"
+        )
+
+    @cached_property
+    def usual_answer(self) -> list[int]:
+        """Answer of each node that is right for most of its items."""
+        part = np.zeros((self.children.shape[1], self.n_nodes))
+        for step in self.steps:
+            right = self.problem.right[:, self.question[step.node], step.cls]
+            each = step.share / right.sum(axis=0)
+            for answer, here in enumerate(right):
+                np.add.at(part[answer], step.node, each * here)
+        return [int(answer) for answer in part.argmax(axis=0)]
 
     @cached_property
     def leaf_classes(self) -> tuple[tuple[int, ...], ...]:
@@ -300,12 +353,14 @@ class Tree(Framed, Saved, Drawn):
 
         An item that takes the wrong branch gets a label of that branch. 1 for 0/1 loss.
         """
-        if self.problem.loss is None:
+        problem = self.problem
+        if problem.loss is None:
             return tuple(np.ones(len(step.node)) for step in self.steps)
         found = []
         for step in self.steps:
+            right = problem.right[:, self.question[step.node], step.cls]
             rows = [
-                self.problem.loss.stakes(step.answer[here][None], step.cls[here])[0]
+                problem.loss.stakes(right[:, None, here], step.cls[here])[0]
                 for _, here in _grouped(step.node, np.arange(len(step.node), dtype=np.int32))
             ]
             found.append(np.concatenate(rows))
@@ -334,8 +389,7 @@ class Tree(Framed, Saved, Drawn):
                 classes=members.get(i, ()),
                 level=int(self.level[i]),
                 share=float(self.share[i]),
-                no=int(self.children[i, 0]),
-                yes=int(self.children[i, 1]),
+                branches={self.problem.answers[q][a]: child for a, child in self.branches(i)},
             )
             for i, q in enumerate(self.question.tolist())
         )
@@ -345,11 +399,21 @@ class Tree(Framed, Saved, Drawn):
     @cached_property
     def gain(self) -> FloatArray:
         """Fall of the entropy at each inner node, in bits; they add up to ``H(L_0)``."""
-        yes, dash = np.zeros(self.n_nodes), np.zeros(self.n_nodes)
+        if self.problem.is_yes_no:
+            yes, dash = np.zeros(self.n_nodes), np.zeros(self.n_nodes)
+            for step in self.steps:
+                np.add.at(yes, step.node, step.share * (step.answer == 1))
+                np.add.at(dash, step.node, step.share * (step.answer == DASH))
+            return scores.split_gain(self.share, yes + dash / 2, dash)
+        part = np.zeros((self.children.shape[1], self.n_nodes))
+        lost = np.zeros(self.n_nodes)
         for step in self.steps:
-            np.add.at(yes, step.node, step.share * (step.answer == 1))
-            np.add.at(dash, step.node, step.share * (step.answer == DASH))
-        return scores.split_gain(self.share, yes + dash / 2, dash)
+            right = self.problem.right[:, self.question[step.node], step.cls]
+            count = right.sum(axis=0)
+            for answer, here in enumerate(right):
+                np.add.at(part[answer], step.node, step.share * here / count)
+            np.add.at(lost, step.node, step.share * np.log2(count))
+        return scores.parts_gain(self.share, part, lost)
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
@@ -393,15 +457,21 @@ class Tree(Framed, Saved, Drawn):
     # ---------------------------------------------------------------- conversion
 
     def to_dict(self) -> dict[str, Any]:
-        """Nest the tree as ``{"question", "no", "yes"}`` and ``{"label"}`` (and ``"group"``)."""
+        """Nest the tree as ``{"question", "no", "yes"}`` and ``{"label"}`` (and ``"group"``).
+
+        A question with other answers has ``"branches"``, a mapping from these.
+        """
         made: list[dict[str, Any]] = [{}] * self.n_nodes
         for node in reversed(range(self.n_nodes)):
-            no, yes = (
-                made[child] if child >= 0 else self._leaf_dict(~child)
-                for child in self.children[node].tolist()
+            question = int(self.question[node])
+            names = self.problem.answers[question]
+            below = {
+                names[answer]: made[child] if child >= 0 else self._leaf_dict(~child)
+                for answer, child in self.branches(node)
+            }
+            made[node] = {"question": self.problem.questions[question]} | (
+                below if names == YES_NO else {"branches": below}
             )
-            name = self.problem.questions[self.question[node]]
-            made[node] = {"question": name, "no": no, "yes": yes}
         return made[0]
 
     def _leaf_dict(self, leaf: int) -> dict[str, Any]:
@@ -426,13 +496,22 @@ class Tree(Framed, Saved, Drawn):
             if "question" in entry:
                 place = len(question)
                 question.append(problem.question_index(str(entry["question"])))
-                children.append([0, 0])
-                for branch, key in enumerate(("no", "yes")):
-                    if not isinstance(entry.get(key), Mapping):
+                children.append([NO_BRANCH] * int(problem.n_answers.max()))
+                names = problem.answers[question[-1]]
+                below = nested_branches(entry)
+                for key in below:
+                    if key not in names:
+                        raise CrowdtreeError(
+                            f"tree: question {entry['question']!r} has no answer {key!r:.60}; "
+                            f"expected {listing(map(repr, names))}"
+                        )
+                for branch, key in enumerate(names):
+                    if isinstance(below.get(key), Mapping):
+                        queue.append((below[key], place, branch))
+                    elif names == YES_NO or key in below:
                         raise CrowdtreeError(
                             f"tree: question {entry['question']!r} has no {key!r} branch"
                         )
-                    queue.append((entry[key], place, branch))
             elif "label" in entry:
                 place = ~len(leaves)
                 leaves.append((_led_to(problem, entry), parent))
@@ -470,9 +549,19 @@ class Tree(Framed, Saved, Drawn):
             child, rail, branch, indent = stack.pop()
             yield rail, branch, child
             if child >= 0 and child not in folded:
-                no, yes = self.children[child].tolist()
-                stack.append((yes, f"{indent}└─ ", "yes → ", f"{indent}         "))
-                stack.append((no, f"{indent}├─ ", "no  → ", f"{indent}│        "))
+                names = self.problem.answers[self.question[child]]
+                below = [(names[answer], goal) for answer, goal in self.branches(child)]
+                wide = max(len(name) for name, _ in below)
+                for place, (name, following) in reversed(list(enumerate(below, start=1))):
+                    corner, rail_below = ("└─ ", "   ") if place == len(below) else ("├─ ", "│  ")
+                    stack.append(
+                        (
+                            following,
+                            f"{indent}{corner}",
+                            f"{name:{wide}} → ",
+                            f"{indent}{rail_below}{' ' * (wide + 3)}",
+                        )
+                    )
 
     def _leaf_text(self, leaf: int) -> str:
         names = [self.problem.classes[c] for c in self.leaf_classes[leaf]]
@@ -496,6 +585,23 @@ class Tree(Framed, Saved, Drawn):
 
     def __repr__(self) -> str:
         return f"Tree({self.method}: {self.n_nodes} questions asked, depth {self.depth})"
+
+
+def nested_branches(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Branches of an inner node of a nested tree, by answer."""
+    below = entry.get("branches")
+    if below is None:
+        return {key: entry[key] for key in YES_NO if key in entry}
+    if not isinstance(below, Mapping):
+        raise CrowdtreeError(
+            f"tree: question {entry['question']!r:.60}: expected branches by answer, got "
+            f"{below!r:.60}"
+        )
+    return below
+
+
+def _all_answers(problem: Problem) -> str:
+    return "both answers" if problem.n_answers.max() == 2 else "all answers"
 
 
 def _led_to(problem: Problem, leaf: Mapping[str, Any]) -> str:

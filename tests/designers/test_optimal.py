@@ -134,9 +134,3 @@ def test_bad_limits_get_one_line(options, says):
     with pytest.raises(ct.CrowdtreeError, match=says) as error:
         ct.design(ct.example("table1"), "optimal", **options)
     assert "\n" not in str(error.value)
-
-
-def test_either_dashes_are_refused_with_a_hint():
-    problem = ct.example("table1").replace(dash="either")
-    with pytest.raises(ct.CrowdtreeError, match='method="fm"'):
-        ct.design(problem, "optimal")

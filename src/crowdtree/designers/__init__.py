@@ -142,12 +142,12 @@ def refuse_groups(tree: Tree) -> None:
 
 
 def _alike(tree: Tree, groups: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Groups of classes whose outcomes are the same for every question."""
+    """Groups of classes with the same right answers to every question."""
     found: dict[tuple[int, ...], None] = {}
     for members in groups:
         columns: dict[bytes, list[int]] = {}
         for c in members:
-            columns.setdefault(tree.problem.outcome[:, c].tobytes(), []).append(c)
+            columns.setdefault(tree.problem.right[:, :, c].tobytes(), []).append(c)
         found |= {tuple(same): None for same in columns.values() if len(same) > 1}
     return list(found)
 

@@ -7,9 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree import scores
 from crowdtree.designers import joint
-from crowdtree.designers.grow import LevelTable, grow
+from crowdtree.designers.grow import LevelTable, OpenNodes, grow
 from crowdtree.errors import CrowdtreeError
-from crowdtree.problem import DASH, Problem
+from crowdtree.outcomes import DASH
+from crowdtree.problem import Problem
 from crowdtree.rng import generator
 from crowdtree.tree import Tree
 
@@ -83,7 +84,7 @@ def in_order(problem: Problem, order: NDArray[np.intp], method: str) -> Tree:
 
 
 def _most_gini(level: LevelTable) -> NDArray[np.intp]:
-    """Fall of ``sum_k P_k (1 - sum_i (w_i / P_k)^2)``, with a ``-`` row halved on both sides."""
+    """Fall of ``sum_k P_k (1 - sum_i (w_i / P_k)^2)``; several right answers share a row evenly."""
     frontier, problem = level.frontier, level.problem
     found = np.empty(level.gain.shape)
     start = frontier.start[:-1]
@@ -91,14 +92,22 @@ def _most_gini(level: LevelTable) -> NDArray[np.intp]:
     step = max(1, 8_000_000 // len(frontier.cls))
     for first in range(0, problem.n_questions, step):
         block = slice(first, first + step)
-        outcome = problem.outcome[block][:, frontier.cls]
-        part = np.where(outcome == DASH, 0.5, outcome) * frontier.share
-        rest = frontier.share - part
-        yes, yes_square, no_square = (
-            np.add.reduceat(values, start, axis=1).T for values in (part, part**2, rest**2)
-        )
-        found[:, block] = scores.gini_drop(
-            frontier.total[:, None], yes, (squares, no_square, yes_square)
-        )
+        parts = _parts(problem, block, frontier)
+        sums = [np.add.reduceat(part, start, axis=1).T for part in parts[1:]]
+        sums.insert(0, frontier.total[:, None] - sum(sums))
+        of_squares = [np.add.reduceat(part**2, start, axis=1).T for part in parts]
+        found[:, block] = scores.gini_drop(frontier.total[:, None], squares, sums, of_squares)
     size = np.abs(found) + squares / frontier.total[:, None]  # of the terms that were subtracted
     return joint.top(np.where(level.gain > -np.inf, found, -np.inf), scale=size)
+
+
+def _parts(problem: Problem, questions: slice, frontier: OpenNodes) -> list[NDArray[np.float64]]:
+    """Share of each row of the open nodes that each answer takes."""
+    share = frontier.share
+    if problem.is_yes_no:
+        outcome = problem.outcome[questions][:, frontier.cls]
+        yes = np.where(outcome == DASH, 0.5, outcome) * share
+        return [share - yes, yes]
+    right = problem.right[:, questions][:, :, frontier.cls]
+    each = share / np.maximum(right.sum(axis=0), 1)
+    return [np.where(here, each, 0.0) for here in right]

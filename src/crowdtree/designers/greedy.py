@@ -10,6 +10,7 @@ from crowdtree.designers import joint
 from crowdtree.designers.baselines import in_order
 from crowdtree.designers.grow import LevelTable, grow
 from crowdtree.errors import CrowdtreeError
+from crowdtree.outcomes import SEVERAL
 from crowdtree.problem import Problem
 from crowdtree.tree import Tree
 
@@ -88,8 +89,8 @@ def fc_printed(problem: Problem) -> Tree:
 
 
 def _unresolved(problem: Problem) -> float:
-    """Entropy inside the final groups, which are the same for every tree (strict ``-`` only)."""
-    if problem.dash == "either":
+    """Entropy inside the final groups; 0 where these depend on the tree (several right answers)."""
+    if problem.dash == "either" or (problem.outcome == SEVERAL).any():
         return 0.0
     tree = in_order(problem, np.arange(problem.n_questions), "file order")
     lost = 0.0

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from crowdtree import scores
 from crowdtree.errors import CrowdtreeError
 from crowdtree.jit import can_compile
-from crowdtree.problem import DASH, Problem
-from crowdtree.tree import Tree
+from crowdtree.outcomes import DASH
+from crowdtree.problem import Problem
+from crowdtree.tree import NO_BRANCH, Tree
 
 __all__ = [
     "Chooser",
@@ -26,6 +27,7 @@ __all__ = [
     "grow",
     "read_level_compiled",
     "read_level_plain",
+    "read_level_several",
     "refuse_unsplit",
 ]
 
@@ -33,6 +35,8 @@ IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
 
 LEAF = -1
+BLOCK_CELLS = 4_000_000
+"""Cells of the outcome table that are read at once."""
 COMPILED_FROM = 2_000_000
 """Cells of a level above which the compiled reader repays its start-up time."""
 WORTH_A_CALL = 20_000
@@ -93,7 +97,9 @@ def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0
     n_nodes = 0
     compiled_from = COMPILED_FROM if can_compile() else math.inf
     while len(pending):
-        if problem.n_questions * len(frontier.cls) >= compiled_from:
+        if not problem.is_yes_no:
+            gain, error = read_level_several(problem, frontier)
+        elif problem.n_questions * len(frontier.cls) >= compiled_from:
             compiled_from = min(compiled_from, WORTH_A_CALL)
             gain, error = read_level_compiled(problem, frontier)
         else:
@@ -110,15 +116,17 @@ def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0
         entropy = _entropy(frontier) - max(unresolved, 0.0)
         asked = choose(LevelTable(gain, error, entropy, problem, frontier))
         del gain, error
-        links = np.full(2 * len(asked), LEAF, dtype=np.int32)
+        frontier = _split(problem, frontier, asked)
+        width = int(problem.n_answers.max())
+        links = np.where(np.diff(frontier.start) > 0, LEAF, NO_BRANCH).astype(np.int32)
         question.append(asked)
         children.append(links)
-        frontier = _split(problem, frontier, asked)
         several = np.diff(frontier.start) > 1
         frontier, pending = _keep(frontier, several), np.flatnonzero(several)
     if not question:
         refuse_unsplit(problem)
-    return Tree(problem, np.concatenate(question), np.concatenate(children).reshape(-1, 2), method)
+    shape = np.concatenate(children).reshape(-1, width)
+    return Tree(problem, np.concatenate(question), shape, method)
 
 
 def read_level_compiled(problem: Problem, frontier: OpenNodes) -> tuple[FloatArray, FloatArray]:
@@ -149,6 +157,36 @@ def read_level_plain(problem: Problem, frontier: OpenNodes) -> tuple[FloatArray,
     return np.where(splits, np.maximum(gain, 0.0), -np.inf), np.ascontiguousarray(wrong)
 
 
+def read_level_several(problem: Problem, frontier: OpenNodes) -> tuple[FloatArray, FloatArray]:
+    """Read a level of questions with any number of answers.
+
+    A question splits a node if every answer rules out some class of it, so that each part is
+    smaller than the node; where ``-`` means inapplicable, every class has an answer.
+    """
+    start, share, nodes = frontier.start[:-1], frontier.share, len(frontier.start) - 1
+    size = np.diff(frontier.start)
+    gain = np.empty((problem.n_questions, nodes))
+    wrong = np.empty((problem.n_questions, nodes))
+    step = max(1, BLOCK_CELLS // len(frontier.cls))
+    for first in range(0, problem.n_questions, step):
+        some = slice(first, first + step)
+        right = problem.right[:, some][:, :, frontier.cls]
+        count = right.sum(axis=0)
+        each = share / np.maximum(count, 1)
+        error = np.where(count == problem.n_answers[some, None], 0.0, share)
+        error *= problem.worker_error[some][:, frontier.cls]
+        part = np.stack([np.add.reduceat(each * here, start, axis=1) for here in right])
+        kept = np.stack(
+            [np.add.reduceat(here, start, axis=1, dtype=np.int32) < size for here in right]
+        )
+        lost = np.add.reduceat(share * np.log2(np.maximum(count, 1)), start, axis=1)
+        splits = kept.all(axis=0) & np.logical_and.reduceat(count > 0, start, axis=1)
+        fall = scores.parts_gain(frontier.total, part, lost)
+        gain[some] = np.where(splits, np.maximum(fall, 0.0), -np.inf)
+        wrong[some] = np.add.reduceat(error, start, axis=1)
+    return gain.T.copy(), wrong.T.copy()
+
+
 def _splittable(gain: FloatArray, step: int = 64) -> NDArray[np.bool_]:
     """Whether some question splits each node; mostly one of the first does."""
     found = np.zeros(len(gain), dtype=np.bool_)
@@ -169,17 +207,19 @@ def _keep(frontier: OpenNodes, nodes: NDArray[np.bool_]) -> OpenNodes:
 
 
 def _split(problem: Problem, frontier: OpenNodes, asked: NDArray[np.intp]) -> OpenNodes:
-    """Send every row to its child; a row whose outcome is ``-`` goes to both, half each."""
-    node = frontier.node_of_row
+    """Send every row to its child; one with several right answers goes to each, in equal parts."""
+    node, width = frontier.node_of_row, int(problem.n_answers.max())
     answer = problem.outcome[asked[node], frontier.cls]
-    dash = np.flatnonzero(answer == DASH)
-    definite = np.flatnonzero(answer != DASH)
-    row = np.concatenate([definite, dash, dash])
-    side = np.concatenate([answer[definite], np.zeros(len(dash)), np.ones(len(dash))])
-    share = np.concatenate([frontier.share[definite], *2 * [frontier.share[dash] / 2]])
-    child = 2 * node[row] + side.astype(np.int32)
+    if np.all(answer >= 0):
+        row, side, share = np.arange(len(node)), answer, frontier.share
+    else:
+        right = problem.right[:, asked[node], frontier.cls]
+        row, said = np.nonzero(right.T)
+        side = said.astype(np.int8)
+        share = (frontier.share / right.sum(axis=0))[row]
+    child = width * node[row] + side.astype(np.int32)
     order = np.lexsort((frontier.cls[row], child))
-    start = np.searchsorted(child[order], np.arange(2 * len(asked) + 1)).astype(np.int32)
+    start = np.searchsorted(child[order], np.arange(width * len(asked) + 1)).astype(np.int32)
     return OpenNodes(frontier.cls[row][order], share[order], start)
 
 
@@ -195,5 +235,6 @@ def refuse_unsplit(problem: Problem) -> None:
     """Raise: a root that no question splits makes no tree, with groups or without."""
     hint = "add a question on which the classes differ"
     if problem.dash == "inapplicable" and (problem.outcome == DASH).any():
-        hint = 'if - means that both answers occur, use dash="either" (--dash either)'
+        every = "both" if problem.n_answers.max() == 2 else "all"
+        hint = f'if - means that {every} answers occur, use dash="either" (--dash either)'
     raise CrowdtreeError(f"design: no question splits the {problem.n_classes} classes; {hint}")

@@ -14,9 +14,11 @@ from crowdtree.checking import check_call
 from crowdtree.designers.greedy import fc, fm
 from crowdtree.designers.grow import refuse_unsplit
 from crowdtree.designers.loss_search import MOST_SETS, LossSearch, TooLarge, class_weights
+from crowdtree.designers.parts_search import PartsSearch, one_vote_error
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
-from crowdtree.problem import DASH, Problem
+from crowdtree.outcomes import DASH, SEVERAL
+from crowdtree.problem import Problem
 from crowdtree.tree import Certificate, Tree
 
 if TYPE_CHECKING:  # importing it compiles
@@ -50,16 +52,17 @@ def optimal(
     For a problem with a loss the additive risk is minimised: an error weighs the largest loss of
     the labels in the wrong branch (docs/model.md, section 15).
 
-    ``V(S) = min_q [sum_{i in S} p_i e_{q,i} + V(S_0) + V(S_1)]`` for the additive error; for the
+    ``V(S) = min_q [sum_{i in S} p_i e_{q,i} + sum_a V(S_a)]`` for the additive error, where a class
+    with several right answers is in each of their parts with an equal part of its share; for the
     exact misclassification the weights of the classes shrink along the path by ``1 - e``.
 
     Parameters
     ----------
     problem
-        The problem; ``-`` must mean inapplicable.
+        The problem.
     objective
-        ``"additive"`` or ``"exact"`` (the misclassification itself); the search then returns the
-        tree that is best by that objective.
+        ``"additive"`` or ``"exact"`` (the misclassification itself, for questions with two answers,
+        one of them right); the search then returns the tree that is best by that objective.
     time_limit
         Seconds for the whole call, after which the best tree so far is returned, with its proven
         gap. Compiling, which may be necessary at the first use, does not count.
@@ -88,14 +91,7 @@ def optimal(
     searched: Objective = objective or "additive"
     if searched not in get_args(Objective):
         raise CrowdtreeError(f'objective: must be "additive" or "exact", got {objective!r}')
-    if problem.dash == "either" and (problem.outcome == DASH).any():
-        raise CrowdtreeError(
-            'optimal: works only where - means inapplicable; for dash="either" use method="fm"'
-        )
     check_limits(time_limit, gap_limit, node_limit, memory_limit)
-    applies = np.all(problem.outcome != DASH, axis=1)
-    if not np.any(applies & np.any(problem.outcome != problem.outcome[:, :1], axis=1)):
-        refuse_unsplit(problem)
     limits: Limits = {
         "time_limit": time_limit,
         "began": began,
@@ -104,11 +100,16 @@ def optimal(
         "memory_limit_bytes": int(memory_limit),
         "progress": progress,
     }
+    if problem.loss is not None and objective == "exact":
+        raise CrowdtreeError(
+            'objective: "exact" is for 0/1 loss; use "additive" for a problem with a loss'
+        )
+    if not _has_two_parts(problem):
+        return _by_parts(problem, objective, limits)
+    applies = np.all(problem.outcome != DASH, axis=1)
+    if not np.any(applies & np.any(problem.outcome != problem.outcome[:, :1], axis=1)):
+        refuse_unsplit(problem)
     if problem.loss is not None:
-        if objective == "exact":
-            raise CrowdtreeError(
-                'objective: "exact" is for 0/1 loss; use "additive" for a problem with a loss'
-            )
         return _least_risk(problem, limits)
     from crowdtree.designers import exact
 
@@ -128,6 +129,44 @@ def optimal(
             tree = best
             status = LESS_MISCLASSIFIED if status == "optimal" else status
     return _certified(tree, searched, _value(tree, searched) - lower, status, found.nodes)
+
+
+def _has_two_parts(problem: Problem) -> bool:
+    """Whether every question splits a set of classes into two that share none."""
+    fractional = problem.dash == "either" and bool((problem.outcome == DASH).any())
+    several = bool((problem.outcome == SEVERAL).any())
+    return bool(problem.n_answers.max() == 2 and problem.unsure is None) and not (
+        fractional or several
+    )
+
+
+def _by_parts(problem: Problem, objective: Objective | None, limits: Limits) -> Tree:
+    """Tree of least additive risk for questions with any number of answers.
+
+    Without an `objective` and a loss, the least misclassified of it and the greedy trees.
+    """
+    if objective == "exact":
+        raise CrowdtreeError(
+            'objective: "exact" is for questions with two answers, one of them right; use '
+            '"additive"'
+        )
+    greedy = [fm(problem), fc(problem)]
+    search = PartsSearch(problem, one_vote_error(problem), **limits)
+    values = [search.value_of(tree) for tree in greedy]
+    tree = replace(greedy[int(np.argmin(values))], method="optimal")
+    shape = search.solve(min(values), max_nodes=2 * max(tree.n_nodes for tree in greedy))
+    if shape is not None:
+        tree = Tree(problem, shape.question, shape.children, "optimal")
+    status = search.status
+    if objective is None and problem.loss is None:
+        least = _least_misclassified(tree, greedy)
+        if least is not tree:
+            tree, status = least, LESS_MISCLASSIFIED if status == "optimal" else status
+    value = _value(tree, "additive")
+    lower = value if status == "optimal" else min(search.lower, value)
+    gap = (value - lower) / value if value > 0 else 0.0
+    proof = Certificate("additive", value, lower, gap, status, search.nodes)
+    return replace(tree, certificate=proof)
 
 
 def _least_misclassified(tree: Tree, rivals: Sequence[Tree]) -> Tree:

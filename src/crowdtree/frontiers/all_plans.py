@@ -10,9 +10,11 @@ The bound is Lagrangian. Items of class `i` that have taken no wrong turn lose
 to the j-th question. So the least sum over all plans for a set of classes is at least ``V(S)``::
 
     V(S) = min over questions and votes of
-           sum_{i in S} p_i (e_i + price x cost_i) + (1 - max_i e_i) (V(S_0) + V(S_1))
+           sum_{i in S} p_i (e_i + price x cost_i) + (1 - max_i e_i) sum_a V(S_a)
 
-and at least ``c V(S)`` for items whose shares are at least ``c`` times the prior.
+and at least ``c V(S)`` for items whose shares are at least ``c`` times the prior. With several
+right answers a class is in several parts, with an equal part of ``p_i`` in each; in place of
+``1 - max_i e_i`` stands the least ratio of the items that a vote sends there to that part.
 """
 
 from __future__ import annotations
@@ -27,15 +29,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.fixed_plan import Plan
+from crowdtree.frontiers.class_sets import ClassSets
 from crowdtree.frontiers.vote_options import Options
 from crowdtree.problem import DASH, Problem
-from crowdtree.tree import Tree
+from crowdtree.tree import NO_BRANCH, Tree
 
 __all__ = ["AllPlans", "Limits", "Result", "is_searchable", "least_index"]
 
 FloatArray = NDArray[np.float64]
 MAX_CELLS = 5_000_000
 """Cells of (set of classes, question, votes) up to which all plans are searched."""
+MAX_SEVERAL_CELLS = 1_000_000
+"""The same where questions have several answers, for which more has to be computed."""
 MAX_EXPANSIONS = 6_000
 """Partial plans that are continued before the search gives up."""
 PRICES = np.geomspace(1e2, 1e-7, 128)
@@ -110,51 +115,12 @@ class _Children(NamedTuple):
 
 
 def is_searchable(problem: Problem) -> bool:
-    """Whether the claims of the search can be made: 0/1 loss, and ``-`` means inapplicable."""
+    """Whether the claims of the search can be made.
+
+    Requires 0/1 loss and, where all questions are yes/no, that ``-`` means inapplicable.
+    """
     either = problem.dash == "either" and bool((problem.outcome == DASH).any())
-    return problem.loss is None and not either
-
-
-class _Sets:
-    """Sets of classes that questions can make, with what each question makes of them."""
-
-    def __init__(self, problem: Problem, most: float) -> None:
-        n, m = problem.n_classes, problem.n_questions
-        bits = [1 << c for c in range(n)]
-        yes, dash = (
-            [sum(b for b, cell in zip(bits, row, strict=True) if cell == value) for row in table]
-            for table, value in ((problem.outcome.tolist(), 1), (problem.outcome.tolist(), DASH))
-        )
-        index = {(1 << n) - 1: 0}
-        keys = [(1 << n) - 1]
-        parts: list[list[tuple[int, int]]] = []
-        for key in keys:
-            row = []
-            for q in range(m):
-                one = key & yes[q]
-                if key & dash[q] or not one or one == key:
-                    row.append((-1, -1))
-                    continue
-                for part in (key ^ one, one):
-                    if part not in index:
-                        index[part] = len(keys)
-                        keys.append(part)
-                row.append((index[key ^ one], index[one]))
-            parts.append(row)
-            if len(keys) > most:
-                break
-        self.too_many = len(keys) > most
-        if self.too_many:
-            return
-        self.member = np.array([[bool(key & bit) for bit in bits] for key in keys])
-        self.child = np.array(parts).reshape(len(keys), m, 2)
-        self.asks = self.child[:, :, 0] >= 0
-        self.leaf: NDArray[np.bool_] = np.asarray(~self.asks.any(axis=1))
-        size = self.member.sum(axis=1)
-        self.by_size = [np.flatnonzero((size == s) & ~self.leaf) for s in range(2, n + 1)]
-        prior = np.where(self.member, problem.prior, 0.0)
-        self.label = prior.argmax(axis=1)
-        self.group_error = prior.sum(axis=1) - prior.max(axis=1)
+    return problem.loss is None and not (either and problem.is_yes_no)
 
 
 class AllPlans:
@@ -164,29 +130,72 @@ class AllPlans:
         self.options, self.problem = options, options.problem
         self._known: dict[float, FloatArray] = {}
         each = options.problem.n_questions * len(options.votes)
-        self.sets = _Sets(options.problem, MAX_CELLS / each)
+        several = not options.problem.is_yes_no
+        most = MAX_SEVERAL_CELLS if several else MAX_CELLS
+        self.sets = ClassSets(options.problem, most / each)
         if self.sets.too_many:
             return
+        self._share = np.where(self.sets.member, self.sets.share, 1.0)
+        self._cheapest = np.where(self.sets.asks, options.price[None, :], np.inf).min(axis=1)
+        self._cheapest[self.sets.leaf] = 0.0
+        if several:
+            self._sum_several()
+        else:
+            self._sum_yes_no()
+
+    def _sum_yes_no(self) -> None:
+        """Tables of the bound where a vote does the same wherever it is taken."""
+        options = self.options
         definite = self.problem.outcome != DASH
         self.error = options.error.transpose(1, 0, 2)  # question, option, class
         self.cost = options.cost.transpose(1, 0, 2)
-        self.yes = np.array([options.yes(q) for q in range(self.problem.n_questions)])
+        yes = np.array([options.yes(q) for q in range(self.problem.n_questions)])
+        self.chance = np.stack([1 - yes, yes], axis=2)  # question, option, answer, class
         worst = np.where(definite, self.problem.worker_error, 0.0)
         if (worst > 0.5).any():  # a vote may make these worse: take the largest fused error
-            self._worst = np.broadcast_to(
+            lost = np.broadcast_to(
                 self.error.max(axis=2), (len(self.sets.member), *self.error.shape[:2])
             )
         else:
             place = np.where(self.sets.member[:, None, :], worst[None], -1.0).argmax(axis=2)
             question = np.arange(self.problem.n_questions)
-            self._worst = self.error[question[None, :], :, place]
-        share = np.where(self.sets.member, self.problem.prior, 0.0)
+            lost = self.error[question[None, :], :, place]
+        self._kept = 1 - lost
         # einsum, because threads of a matrix product cost more than they save at this size
         self._set_error, self._set_cost = (
-            np.einsum("sc,qvc->sqv", share, cell) for cell in (self.error, self.cost)
+            np.einsum("sc,qvc->sqv", self.sets.share, cell) for cell in (self.error, self.cost)
         )
-        self._cheapest = np.where(self.sets.asks, options.price[None, :], np.inf).min(axis=1)
-        self._cheapest[self.sets.leaf] = 0.0
+
+    def _sum_several(self) -> None:
+        """Tables of the bound where a vote depends on the branches of its node."""
+        sets, right = self.sets, self.problem.right
+        ways = right.sum(axis=0)
+        shape = (len(sets.share), self.problem.n_questions, len(self.options.votes))
+        self._set_error, self._set_cost, self._kept = (np.zeros(shape) for _ in range(3))
+        for place, question in np.argwhere(sets.asks).tolist():
+            answers, usual = sets.branches(place, question)
+            made = self.options.branching(question, answers, usual)
+            self._set_error[place, question] = made.error @ sets.share[place]
+            self._set_cost[place, question] = made.cost @ sets.share[place]
+            stays = right[list(answers), question] & sets.member[place]
+            kept = np.where(stays, made.chance * ways[question], np.inf)
+            self._kept[place, question] = kept.min(axis=(1, 2))
+
+    def _votes_at(
+        self, place: int, asked: NDArray[np.intp]
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Chance of each answer, error and cost of votes on some questions about a set."""
+        if self.problem.is_yes_no:
+            return self.chance[asked], self.error[asked], self.cost[asked]
+        shape = (len(asked), len(self.options.votes), *self.sets.child.shape[2:])
+        chance = np.zeros((*shape, self.problem.n_classes))
+        rows = []
+        for row, question in enumerate(asked.tolist()):
+            answers, usual = self.sets.branches(place, question)
+            rows.append(self.options.branching(question, answers, usual))
+            chance[row][:, list(answers)] = rows[-1].chance
+        error, cost = (np.array([getattr(r, name) for r in rows]) for name in ("error", "cost"))
+        return chance, error, cost
 
     @property
     def too_many(self) -> bool:
@@ -206,9 +215,10 @@ class AllPlans:
         for rows in sets.by_size:
             if not len(rows):
                 continue
-            below = value[sets.child[rows]].sum(axis=2)
+            child = sets.child[rows]
+            below = np.where(child >= 0, value[child], 0.0).sum(axis=2)
             own = self._set_error[rows] + price * self._set_cost[rows]
-            own += (1 - self._worst[rows]) * below[:, :, None]
+            own += self._kept[rows] * below[:, :, None]
             own[~sets.asks[rows]] = np.inf
             value[rows] = own.min(axis=(1, 2))
         return value
@@ -250,8 +260,7 @@ class AllPlans:
     def _branch(self, limits: Limits, max_expansions: int, deadline: float) -> Result:
         best: Plan | None = None
         least = limits
-        prior = self.problem.prior
-        root = _Open(0, prior, self._value[0], -1, 0)
+        root = _Open(0, self.problem.prior, self._value[0], -1, 0)
         start = _Partial(0.0, 0.0, (), (root,))
         order = itertools.count()
         key = self._bound_at(limits, self._price[0], float(root.bound[0]))
@@ -289,24 +298,25 @@ class AllPlans:
     def _children(self, partial: _Partial, limits: Limits) -> _Children:
         """Bound every question and vote at the first open node that may keep the limits."""
         here, rest = partial.open[0], partial.open[1:]
-        sets, prior = self.sets, self.problem.prior
+        sets = self.sets
         member = sets.member[here.set]
         asked = np.flatnonzero(sets.asks[here.set])
-        errors = partial.error + self.error[asked] @ np.where(member, here.reach, 0.0)
-        costs = partial.cost + self.cost[asked] @ here.reach
-        row, option = np.nonzero((errors <= limits.error) & (costs <= limits.cost))
+        chance, own_error, own_cost = self._votes_at(here.set, asked)
+        errors = partial.error + own_error @ np.where(member, here.reach, 0.0)
+        costs = partial.cost + own_cost @ here.reach
+        good = (errors <= limits.error) & (costs <= limits.cost)
+        row, option = np.nonzero(good & self.options.usable.T[asked])
         question, error, cost = asked[row], errors[row, option], costs[row, option]
         bound = np.zeros((len(row), len(self._price)))
         complete: NDArray[np.bool_] = np.full(len(row), not rest)
-        yes = self.yes[question, option]
-        for side, share in ((0, 1 - yes), (1, yes)):
+        for side in range(sets.child.shape[2]):
             child = sets.child[here.set, question, side]
-            reach, inside = here.reach * share, sets.member[child]
+            reach, inside = here.reach * chance[row, option, side], sets.member[child]
             within = np.where(inside, reach, 0.0)
-            leaf = sets.leaf[child]
+            leaf = sets.leaf[child] | (child < 0)
             group = within.sum(axis=1) - reach[np.arange(len(row)), sets.label[child]]
-            error = error + np.where(leaf, group, 0.0)
-            ratio = np.where(inside, reach / prior, np.inf).min(axis=1)
+            error = error + np.where(leaf & (child >= 0), group, 0.0)
+            ratio = np.where(inside, reach / self._share[child], np.inf).min(axis=1)
             outside = (reach.sum(axis=1) - within.sum(axis=1)) * self._cheapest[child]
             bound += np.where(
                 leaf[:, None],
@@ -322,22 +332,25 @@ class AllPlans:
     def _extended(self, partial: _Partial, question: int, option: int) -> _Partial:
         """Give the first open node a question and votes."""
         here, rest = partial.open[0], partial.open[1:]
-        sets, prior = self.sets, self.problem.prior
+        sets = self.sets
         number = len(partial.nodes)
         nodes = (*partial.nodes, (question, option, here.parent, here.side))
         member = sets.member[here.set]
-        error = partial.error + float(self.error[question, option][member] @ here.reach[member])
-        cost = partial.cost + float(self.cost[question, option] @ here.reach)
-        yes = self.yes[question, option]
+        chance, own_error, own_cost = (
+            table[0, option] for table in self._votes_at(here.set, np.array([question]))
+        )
+        error = partial.error + float(own_error[member] @ here.reach[member])
+        cost = partial.cost + float(own_cost @ here.reach)
         new = []
-        for side, share in ((0, 1 - yes), (1, yes)):
-            child = int(sets.child[here.set, question, side])
-            reach = here.reach * share
+        for side, child in enumerate(sets.child[here.set, question].tolist()):
+            if child < 0:
+                continue
+            reach = here.reach * chance[side]
             inside = sets.member[child]
             if sets.leaf[child]:
                 error += float(reach[inside].sum() - reach[sets.label[child]])
                 continue
-            ratio = float((reach[inside] / prior[inside]).min())
+            ratio = float((reach[inside] / sets.share[child][inside]).min())
             bound = ratio * self._value[child]
             bound = bound + self._price * float(reach[~inside].sum() * self._cheapest[child])
             new.append(_Open(child, reach, bound, number, side))
@@ -348,12 +361,25 @@ class AllPlans:
         below: dict[tuple[int, int], int] = {
             (parent, side): number for number, (_, _, parent, side) in enumerate(partial.nodes)
         }
+        sides = range(self.sets.child.shape[2])
         order = [0]
         for number in order:
-            order += [below[number, side] for side in (0, 1) if (number, side) in below]
+            order += [below[number, side] for side in sides if (number, side) in below]
         place = {number: k for k, number in enumerate(order)}
+        at = [0] * len(order)  # set of each node; parents come first
+        for number, (_, _, parent, side) in enumerate(partial.nodes[1:], start=1):
+            at[number] = int(self.sets.child[at[parent], partial.nodes[parent][0], side])
         children = [
-            [place[below[number, s]] if (number, s) in below else -1 for s in (0, 1)]
+            [
+                place[below[number, side]]
+                if (number, side) in below
+                else (
+                    -1
+                    if self.sets.child[at[number], partial.nodes[number][0], side] >= 0
+                    else NO_BRANCH
+                )
+                for side in sides
+            ]
             for number in order
         ]
         question = [partial.nodes[number][0] for number in order]

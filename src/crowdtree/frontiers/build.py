@@ -18,9 +18,11 @@ from crowdtree.designers.optimal import check_limits
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.fixed_plan import Plan, Vote
 from crowdtree.frontiers.choice import Frontier
+from crowdtree.frontiers.class_sets import ClassSets
 from crowdtree.frontiers.exact_votes import shown_plans
 from crowdtree.frontiers.point import Point
 from crowdtree.frontiers.priced_search import DESIGNS, Priced, exact_solver, greedy_trees
+from crowdtree.frontiers.several_search import MAX_CELLS, class_sets, several_solver
 from crowdtree.frontiers.supported import Curve
 from crowdtree.frontiers.vote_options import Options, question_prices
 from crowdtree.jit import can_compile
@@ -66,8 +68,9 @@ def frontier(
         until one side leads by its margin, for about half the answers.
     method
         ``"optimal"`` searches and proves; ``"greedy"`` builds on level-greedy trees and proves
-        nothing. Optimal by default; greedy where ``-`` means either, and, with a warning, for large
-        problems where the extra ``fast`` is not installed.
+        nothing. Optimal by default; greedy where ``-`` means either, for large problems with a loss
+        or several answers, and, with a warning, for large problems where the extra ``fast`` is not
+        installed.
     price
         Price of an answer: one number, one per question, or by question name.
     max_votes
@@ -104,9 +107,16 @@ def frontier(
     if max_points < 2:
         raise CrowdtreeError(f"max_points: expected at least 2, got {max_points!r}")
     check_limits(time_limit, 0.0, node_limit, memory_limit)
-    either = problem.dash == "either" and bool((problem.outcome == DASH).any())
-    large = problem.loss is not None and not either and not LossSearch(problem).reachable()
-    plain = not can_compile() and problem.loss is None and not is_tabulated(problem.outcome)
+    several = not problem.is_yes_no
+    either = problem.dash == "either" and bool((problem.outcome == DASH).any()) and not several
+    options = Options.of(problem, vote, max_votes, question_prices(problem, price))
+    sets: ClassSets | None = None
+    if several:
+        sets = class_sets(options)
+        large, plain = sets.too_many, False
+    else:
+        large = problem.loss is not None and not either and not LossSearch(problem).reachable()
+        plain = not can_compile() and problem.loss is None and not is_tabulated(problem.outcome)
     if plain and method is None and not either:
         warnings.warn(
             "frontier: greedy trees without proof; for the proven ones run: "
@@ -121,13 +131,13 @@ def frontier(
         )
     if chosen == "optimal" and large:
         raise CrowdtreeError(
-            'frontier: method "optimal" for a loss is for small problems (at most '
-            f'{MOST_SETS:,} sets of classes); use "greedy"'
+            f'frontier: method "optimal" for {"several answers" if several else "a loss"} is for '
+            f"small problems (at most {_most_sets(options):,} sets of classes); "
+            'use "greedy"'
         )
     quick = design(problem, "fm", allow_groups=True)  # refuses a root that no question splits
     if not allow_groups:
         refuse_groups(quick)
-    options = Options.of(problem, vote, max_votes, question_prices(problem, price))
     seconds = np.inf if time_limit is None else time_limit
     deadline = time.monotonic() + (1 - FINISHING) * seconds
     curve = Curve(options, max_points=max_points, deadline=deadline, report=progress)
@@ -141,7 +151,11 @@ def frontier(
         else:
             limited = node_limit is not None
             began = time.monotonic()
-            solve = exact_solver(options, memory_limit, curve.report, limited=limited)
+            solve = (
+                exact_solver(options, memory_limit, curve.report, limited=limited)
+                if sets is None
+                else several_solver(options, sets)
+            )
             curve.deadline += time.monotonic() - began  # no limit pays for compiling
             curve.refine(solve, node_limit)
     except KeyboardInterrupt:
@@ -169,6 +183,13 @@ def frontier(
         gap=curve.gap,
         status=curve.ended,
     )
+
+
+def _most_sets(options: Options) -> int:
+    """Most sets of classes that are searched, for the message."""
+    if options.problem.is_yes_no:
+        return MOST_SETS
+    return MAX_CELLS // (options.problem.n_questions * len(options.votes))
 
 
 def _undominated(points: Iterable[Point]) -> tuple[Point, ...]:

@@ -112,7 +112,8 @@ class Selection:
     @property
     def proof(self) -> str:
         """What is proven about the tree, as the end of a sentence."""
-        vote = "majority votes" if self.plan.vote == "majority" else "votes that stop at a lead"
+        majority = "majority" if self.plan.tree.problem.is_yes_no else "plurality"
+        vote = f"{majority} votes" if self.plan.vote == "majority" else "votes that stop at a lead"
         most = f"{vote} (at most {self.max_votes} per question)"
         if self.lower_bound is None:
             return f"the best one found with {vote}; nothing is proven."
@@ -172,6 +173,11 @@ class Frontier(Framed, Saved, Plotted):
         """Most votes per node."""
         return int(self.options.votes[-1])
 
+    @property
+    def _claimed_votes(self) -> int:
+        """Most votes that were tried at every question: a margin over many answers is limited."""
+        return int(self.options.votes[self.options.usable.sum(axis=0).min() - 1])
+
     def __iter__(self) -> Iterator[Point]:
         return iter(self.points)
 
@@ -217,7 +223,8 @@ class Frontier(Framed, Saved, Plotted):
         Candidates are the points, their trees and the paper's with more and more votes, and the
         paper's plans; for a small problem with a loss also greedy trees. Then all trees and votes
         are searched that a bound does not exclude, unless there are too many sets of classes,
-        mistakes have different costs, ``-`` means either, or `max_answers` is given.
+        mistakes have different costs, ``-`` means either and all questions are yes/no, or
+        `max_answers` is given.
 
         Parameters
         ----------
@@ -244,40 +251,54 @@ class Frontier(Framed, Saved, Plotted):
         check_call(type(self).plan_for, locals())
         goal = Goal(error, answers, cost, loss, undecided, max_answers)
         goal.check()
-        if error is not None:
-            chosen = self._for_error(goal, error)
-        elif loss is not None:
-            chosen = self._for_loss(goal, loss)
-        else:
-            chosen = self._within(goal)
         limited = undecided or max_answers is not None or time_limit == 0
-        if limited or not is_searchable(self.options.problem):
-            return Selection(goal, chosen, self.max_votes)
+        searches = not limited and is_searchable(self.options.problem)
+        try:
+            chosen = self._candidate(goal)
+        except CrowdtreeError as reason:
+            if self.options.problem.is_yes_no or not searches:
+                raise
+            return self._searched(goal, reason, time_limit)  # votes may help where more do not
+        if not searches:
+            return Selection(goal, chosen, self._claimed_votes)
         return self._searched(goal, chosen, time_limit)
+
+    def _candidate(self, goal: Goal) -> Point:
+        """Best plan among those near the frontier."""
+        if goal.error is not None:
+            return self._for_error(goal, goal.error)
+        return self._within(goal) if goal.loss is None else self._for_loss(goal, goal.loss)
 
     @cached_property
     def _all_plans(self) -> AllPlans:
         return AllPlans(self.options)
 
-    def _searched(self, goal: Goal, chosen: Point, time_limit: float | None) -> Selection:
-        """Search all plans for a better one."""
+    def _searched(
+        self, goal: Goal, known: Point | CrowdtreeError, time_limit: float | None
+    ) -> Selection:
+        """Search all plans for a better one, or for any: then `known` is the reason to give."""
         plans = self._all_plans
         if goal.answers is not None and (self.options.price != 1).any():
             plain = np.ones(self.options.problem.n_questions)
             plans = AllPlans(replace(self.options, price=plain))
         if plans.too_many:
-            return Selection(goal, chosen, self.max_votes)
+            if isinstance(known, CrowdtreeError):
+                raise known
+            return Selection(goal, known, self._claimed_votes)
         if goal.error is not None:
-            limits = Limits(goal.error, chosen.expected_cost, "cost")
+            limits = Limits(goal.error, np.inf, "cost")
         else:
             budget = goal.answers if goal.cost is None else goal.cost
-            limits = Limits(chosen.misclassification, float(budget or 0.0), "error")
-        limits = limits.tightened(chosen.misclassification, chosen.expected_cost)
+            limits = Limits(1.0, float(budget or 0.0), "error")
+        if isinstance(known, Point):
+            limits = limits.tightened(known.misclassification, known.expected_cost)
         deadline = np.inf if time_limit is None else time.monotonic() + time_limit
         found = plans.search(limits, deadline=deadline)
         if found.plan is not None:
-            chosen = Point(found.plan, self.options.price, np.nan, "searched")
-        return Selection(goal, chosen, self.max_votes, found.lower_bound, found.complete)
+            known = Point(found.plan, self.options.price, np.nan, "searched")
+        if isinstance(known, CrowdtreeError):
+            raise known
+        return Selection(goal, known, self._claimed_votes, found.lower_bound, found.complete)
 
     def _for_error(self, goal: Goal, error: float) -> Point:
         def kept(point: Point) -> Point | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,26 +39,41 @@ AT_ONCE = 4_000_000
 
 
 class Verdicts:
-    """Probability of yes and cost of every option and class, by question, as far as used.
+    """Probability of each branch but the first, and cost, of every option and class.
 
     A cost that is the same for all classes has one column.
     """
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._kept: dict[int, tuple[FloatArray, FloatArray]] = {}
+        self._kept: dict[Any, tuple[list[FloatArray], FloatArray]] = {}
         self.cells = len(options.votes) * options.problem.n_classes
 
-    def __getitem__(self, question: int) -> tuple[FloatArray, FloatArray]:
-        found = self._kept.get(question)
+    def keys(self, tree: Tree) -> list[Any]:
+        """What the votes of each node depend on: its question, branches and usual answer."""
+        if tree.problem.is_yes_no:
+            return list(tree.question.tolist())
+        return [
+            (question, tuple(answer for answer, _ in tree.branches(node)), tree.usual_answer[node])
+            for node, question in enumerate(tree.question.tolist())
+        ]
+
+    def __getitem__(self, key: Any) -> tuple[list[FloatArray], FloatArray]:
+        found = self._kept.get(key)
         if found is None:
             if len(self._kept) * self.cells > KEPT_CELLS:
                 self._kept.clear()
-            options = self._options
-            classes = np.arange(1 if options.vote == "majority" else options.problem.n_classes)
-            _, cost = options.at(np.intp(question), classes)
-            found = self._kept[question] = options.yes(question), cost
+            found = self._kept[key] = self._made(key)
         return found
+
+    def _made(self, key: Any) -> tuple[list[FloatArray], FloatArray]:
+        options = self._options
+        same = options.vote == "majority"
+        if options.problem.is_yes_no:
+            classes = np.arange(1 if same else options.problem.n_classes)
+            return [options.yes(key)], options.at(np.intp(key), classes)[1]
+        made = options.branching(*key)
+        return list(made.chance.transpose(1, 0, 2)[1:]), made.cost[:, :1] if same else made.cost
 
 
 class ExactVotes:
@@ -71,8 +86,10 @@ class ExactVotes:
         self._prior = tree.problem.prior
         self._classes = np.arange(tree.problem.n_classes)
         self._label = tree.leaf_label.tolist()
-        self._question = tree.question.tolist()
-        self._children = tree.children.tolist()
+        self._keys = verdicts.keys(tree)
+        self._children = [
+            [child for _, child in tree.branches(node)] for node in range(tree.n_nodes)
+        ]
         self._verdicts = verdicts
 
     def improve(self, option: Choice, price: FloatArray) -> Choice:
@@ -94,15 +111,15 @@ class ExactVotes:
         lost = list(reach)
         paid = np.zeros(len(option))
         for node in reversed(range(len(reach))):
-            yes, cost = self._verdicts[self._question[node]]
+            others, cost = self._verdicts[self._keys[node]]
             votes = option[:, node]
-            left, right = self._below(node, lost)
-            lost[node] = left + yes[votes] * (right - left)
+            first, *rest = self._below(node, lost)
+            lost[node] = first + _mixed(others, votes, first, rest)
             paid += (reach[node] * cost[votes]).sum(axis=1)
         return lost[0] @ self._prior, paid
 
     def _below(self, node: int, inner: list[FloatArray]) -> list[FloatArray]:
-        """What is to come on both sides of a node, by class; at a leaf, whether it is wrong."""
+        """What is to come on each branch of a node, by class; at a leaf, whether it is wrong."""
         return [
             inner[child]
             if child >= 0
@@ -113,10 +130,11 @@ class ExactVotes:
     def _reach(self, option: Choice) -> list[FloatArray]:
         """Share of items of each class that come to each node, wrong turns included."""
         everything = np.broadcast_to(self._prior, (len(option), len(self._prior)))
-        reach = [everything] * len(self._question)
+        reach = [everything] * len(self._keys)
         for node, children in enumerate(self._children):
-            yes = reach[node] * self._verdicts[self._question[node]][0][option[:, node]]
-            for child, part in zip(children, (reach[node] - yes, yes), strict=True):
+            chances = self._verdicts[self._keys[node]][0]
+            others = [reach[node] * chance[option[:, node]] for chance in chances]
+            for child, part in zip(children, (reach[node] - sum(others), *others), strict=True):
                 if child >= 0:
                     reach[child] = part
         return reach
@@ -128,9 +146,12 @@ class ExactVotes:
         below = list(reach)  # errors and price to come, by class
         for node in reversed(range(len(reach))):
             here = reach[node]
-            yes, cost = self._verdicts[self._question[node]]
-            left, right = self._below(node, below)
-            value = yes @ (here * (right - left)).T + (here * left).sum(axis=1)
+            others, cost = self._verdicts[self._keys[node]]
+            first, *rest = self._below(node, below)
+            value = (here * first).sum(axis=1) + sum(
+                chance @ (here * (other - first)).T
+                for chance, other in zip(others, rest, strict=True)
+            )
             if cost.shape[1] == 1:
                 value += cost * (price * here.sum(axis=1))
             else:
@@ -138,8 +159,16 @@ class ExactVotes:
             best = np.argmin(value, axis=0)
             better = value[best, plans] < value[chosen[:, node], plans] * (1 - 1e-12)
             votes = chosen[:, node] = np.where(better, best, chosen[:, node])
-            below[node] = left + yes[votes] * (right - left) + price[:, None] * cost[votes]
+            below[node] = first + _mixed(others, votes, first, rest) + price[:, None] * cost[votes]
         return chosen
+
+
+def _mixed(
+    chances: list[FloatArray], votes: Choice, first: FloatArray, rest: list[FloatArray]
+) -> FloatArray:
+    """What the other branches add to the first, by their chances."""
+    parts = [chance[votes] * (other - first) for chance, other in zip(chances, rest, strict=True)]
+    return np.asarray(sum(parts))
 
 
 class _Candidate(NamedTuple):

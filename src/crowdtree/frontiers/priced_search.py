@@ -45,6 +45,10 @@ class Priced:
         """Error plus cost at a price."""
         return self.error + price * self.cost
 
+    def proven(self, lower_bound: float, sets: int) -> Priced:
+        """The same plan, proven to be the best at its price."""
+        return replace(self, lower_bound=lower_bound, status="optimal", sets=sets)
+
 
 class Staffed:
     """A tree with the additive error and cost of every number of votes at every node.
@@ -61,6 +65,17 @@ class Staffed:
             wrong = np.where(step.answer == DASH, 0.0, error * stakes)
             for total, part in ((self.error, wrong), (self.cost, cost)):
                 np.add.at(total.T, step.node, (part * step.share).T)
+        if options.vote == "margin" and not options.problem.is_yes_no:
+            self._race_among_branches(options)
+
+    def _race_among_branches(self, options: Options) -> None:
+        """A margin takes fewer answers where some have no branch."""
+        self.cost[:] = 0.0
+        for step in self.tree.steps:
+            for node in np.unique(step.node).tolist():
+                here = step.node == node
+                cost = options.branching_at(self.tree, node).cost[:, step.cls[here]]
+                self.cost[:, node] += cost @ step.share[here]
 
     def at(self, price: float) -> Priced:
         """Best votes at a price: each node is optimised independently."""
@@ -132,7 +147,7 @@ def _loss_solver(options: Options) -> Solver:
         found = search.solve(price)
         tree = Tree(options.problem, found.question, found.children, "optimal")
         plan = Staffed(tree, options).with_votes(found.option, price)
-        return replace(plan, lower_bound=found.value, status="optimal", sets=len(search.splits))
+        return plan.proven(found.value, len(search.splits))
 
     return solve
 
@@ -152,7 +167,9 @@ def _greedy_tree(options: Options, price: float) -> Tree:
     (scaled: the choice depends on ratios alone). Nothing is proven.
     """
     cell = options.least(price)
-    scaled = options.problem.replace(worker_error=0.49 * cell / cell.max())
+    plain = {} if options.problem.is_yes_no else {"table": None, "unsure": None}
+    scale = (0.02 if plain else 0.49) / cell.max()  # far from errors that votes cannot mend
+    scaled = options.problem.replace(worker_error=scale * cell, **plain)
     shape = design(scaled, "fm", allow_groups=True)
     return Tree(options.problem, shape.question, shape.children, "fm at a price")
 
@@ -162,7 +179,8 @@ def more_votes(
 ) -> Iterator[NDArray[np.int64]]:
     """Yield more and more votes, one step at a time where the error falls most per cost.
 
-    Starts with the fewest. A step that does not fit is left out, and the others go on.
+    Starts with the fewest. A step that does not fit is left out, and the others go on. With several
+    answers a step may be of several votes, to the next corner of the error's convex envelope.
     """
     staffed = Staffed(tree, options)
     error, cost = staffed.error, staffed.cost
@@ -171,22 +189,26 @@ def more_votes(
         return
     yield options.votes[option]
 
-    def rate(node: int) -> float:
-        here, there = option[node], option[node] + 1
-        if there >= len(options.votes):
-            return 0.0
-        fall = error[here, node] - error[there, node]
-        return float(fall / (cost[there, node] - cost[here, node]))
+    def step(node: int) -> tuple[float, int, int]:
+        """Fall of the error per cost, the node, and the steps to take at once."""
+        here = option[node]
+        most = here + 2 if options.problem.is_yes_no else len(options.votes)  # falls may grow
+        fall = error[here, node] - error[here + 1 : most, node]
+        if not len(fall):
+            return 0.0, node, 1
+        rate = fall / (cost[here + 1 : most, node] - cost[here, node])
+        best = int(np.argmax(rate))
+        return -float(rate[best]), node, best + 1
 
-    heap = [(-rate(node), node) for node in range(tree.n_nodes)]
+    heap = [step(node) for node in range(tree.n_nodes)]
     heapq.heapify(heap)
     while heap:
-        gain, node = heapq.heappop(heap)
+        gain, node, steps = heapq.heappop(heap)
         if gain >= 0:
             return
-        option[node] += 1
+        option[node] += steps
         if fits(options.votes[option]):
             yield options.votes[option]
-            heapq.heappush(heap, (-rate(node), node))
+            heapq.heappush(heap, step(node))
         else:
-            option[node] -= 1
+            option[node] -= steps

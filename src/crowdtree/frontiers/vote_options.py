@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,15 +14,31 @@ from crowdtree import voting
 from crowdtree.bounds import checked_price
 from crowdtree.errors import CrowdtreeError
 from crowdtree.fixed_plan import Vote
+from crowdtree.plurality import ENDLESS
 from crowdtree.problem import DASH, Problem
+from crowdtree.tree import Tree
+from crowdtree.votes import VOTES, CellVotes, answer_rows, branch_chances
 
-__all__ = ["Options", "question_prices"]
+__all__ = ["Branching", "Options", "question_prices"]
 
 FloatArray = NDArray[np.float64]
 Index = NDArray[np.intp] | NDArray[np.int32] | np.intp
 LEAST_PRICE, MOST_PRICE = 1e-12, 1e12  # beyond, products of price and error overflow or underflow
 KEPT_CELLS = 20_000_000
 """Cells of (option, question, class) up to which the whole table is kept in memory."""
+MAX_MARGIN_STATES = 2_500
+"""States of a margin vote over several answers; a larger margin is no option."""
+
+
+class Branching(NamedTuple):
+    """What a vote does at a node: one entry per option, (branch,) and class.
+
+    `error` is the chance of a branch that is wrong for the class.
+    """
+
+    chance: FloatArray
+    error: FloatArray
+    cost: FloatArray
 
 
 @dataclass(frozen=True)
@@ -39,12 +56,15 @@ class Options:
 
     @classmethod
     def of(cls, problem: Problem, vote: Vote, most: int, price: FloatArray) -> Options:
-        """Odd numbers up to `most` for a majority, every lead up to `most` for a margin."""
+        """Odd numbers up to `most` for a majority, every lead up to `most` for a margin.
+
+        With several answers every number for a majority, too: an even one may be worth its price.
+        """
         if vote not in ("majority", "margin"):
             raise CrowdtreeError(f'vote: must be "majority" or "margin", got {vote!r}')
         if most < 1 or most != int(most):
             raise CrowdtreeError(f"max_votes: expected a whole number of at least 1, got {most!r}")
-        step = 2 if vote == "majority" else 1
+        step = 2 if vote == "majority" and problem.is_yes_no else 1
         return cls(problem, vote, np.arange(1, int(most) + 1, step), price)
 
     @cached_property
@@ -66,6 +86,59 @@ class Options:
         if len(self.votes) * self.problem.outcome.size <= KEPT_CELLS:
             return self.error[:, question, cls], self.cost[:, question, cls]
         return self._errors(question, cls), self._costs(question, cls)
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """Whether each option can be computed, by question: not where a margin is too large."""
+        shape = (len(self.votes), self.problem.n_questions)
+        if self.vote == "majority" or self.problem.is_yes_no:
+            return np.ones(shape, dtype=np.bool_)
+        if self.problem.dependence:
+            raise CrowdtreeError(
+                "vote: a margin over several answers is computed for independent answers only; use "
+                'vote="majority", or dependence=0'
+            )
+        count = self.problem.n_answers.astype(np.float64)
+        votes = self.votes[:, None].astype(np.float64)
+        return np.asarray(
+            ((votes + 1) ** count - votes**count <= MAX_MARGIN_STATES) | (count == 2) | (votes == 1)
+        )
+
+    def branching(self, question: int, answers: tuple[int, ...], usual: int) -> Branching:
+        """Where votes send items at a node that has branches for some answers."""
+        key = (question, answers, usual)
+        found = self._branching.get(key)
+        if found is None:
+            found = self._branching[key] = self._branches(*key)
+        return found
+
+    @cached_property
+    def _branching(self) -> dict[tuple[int, tuple[int, ...], int], Branching]:
+        return {}
+
+    def _branches(self, question: int, answers: tuple[int, ...], usual: int) -> Branching:
+        problem, rule = self.problem, VOTES[self.vote]
+        every = np.arange(problem.n_classes)
+        if problem.is_yes_no:
+            yes = self.yes(question)
+            return Branching(np.stack([1 - yes, yes], axis=1), *self.at(np.intp(question), every))
+        usable = self.usable[:, question]
+        votes = self.votes[usable]
+        shape = (len(self.votes), len(answers), len(every))
+        chance = np.full(shape, 1 / len(answers))
+        cost = np.full((shape[0], shape[2]), ENDLESS)
+        chance[usable] = branch_chances(problem, rule, question, answers, usual, votes, every)
+        rows = answer_rows(problem, question, every, answers)
+        rows = np.broadcast_to(rows, (len(votes), *rows.shape))
+        cost[usable] = rule.answers(rows, votes[:, None], problem.dependence)
+        wrong = ~problem.right[list(answers), question]
+        return Branching(chance, (chance * wrong).sum(axis=1), cost * self.price[question])
+
+    def branching_at(self, tree: Tree, node: int) -> Branching:
+        """Where votes send items at a node of a tree."""
+        answers = tuple(answer for answer, _ in tree.branches(node))
+        usual = 0 if self.problem.is_yes_no else tree.usual_answer[node]
+        return self.branching(int(tree.question[node]), answers, usual)
 
     def yes(self, question: int) -> FloatArray:
         """Probability of the verdict yes, for each option and class, dashes included."""
@@ -91,6 +164,8 @@ class Options:
 
     def _errors(self, question: Index, cls: Index) -> FloatArray:
         """Fused errors; equal worker errors are fused once."""
+        if not self.problem.is_yes_no:
+            return self._several(self._several_errors, question, cls)
         values, place = np.unique(self._cell_error[question, cls], return_inverse=True)
         fuse = voting.majority_error if self.vote == "majority" else voting.margin_error
         fused = fuse(values[None], self.votes[:, None], self.problem.dependence)
@@ -103,9 +178,39 @@ class Options:
         if self.vote == "majority":
             votes = self.votes.reshape(-1, *(1,) * price.ndim)
             return np.broadcast_to(votes * price, (len(self.votes), *cell.shape))
+        if not self.problem.is_yes_no:
+            return np.asarray(self._several(self._several_answers, question, cls) * price)
         values, place = np.unique(cell, return_inverse=True)
         answers = voting.margin_votes(values[None], self.votes[:, None], self.problem.dependence)
         return np.asarray(answers[:, place.reshape(cell.shape)] * price)
+
+    def _several(
+        self,
+        compute: Callable[[Any, Any, NDArray[np.int64]], FloatArray],
+        question: Index,
+        cls: Index,
+    ) -> FloatArray:
+        """Compute options of cells with several answers; those that are none cost the most."""
+        question, cls = np.broadcast_arrays(question, cls)
+        found = np.full((len(self.votes), *question.shape), ENDLESS)
+        usable = self.usable.sum(axis=0)[question]
+        for count in np.unique(usable).tolist():
+            here = usable == count
+            found[:count, here] = compute(question[here], cls[here], self.votes[:count])
+        return found
+
+    def _several_errors(self, question: Any, cls: Any, votes: NDArray[np.int64]) -> FloatArray:
+        return CellVotes(self.problem, question, cls).errors(VOTES[self.vote], votes)
+
+    def _several_answers(self, question: Any, cls: Any, votes: NDArray[np.int64]) -> FloatArray:
+        """Expected answers of a vote over all answers; a node with fewer branches takes less."""
+        found = np.empty((len(votes), len(question)))
+        for count in np.unique(self.problem.n_answers[question]).tolist():
+            here = self.problem.n_answers[question] == count
+            rows = answer_rows(self.problem, question[here], cls[here], range(count))
+            rows = np.broadcast_to(rows, (len(votes), *rows.shape))
+            found[:, here] = VOTES[self.vote].answers(rows, votes[:, None], 0.0)
+        return found
 
     def priced(self, price: float) -> tuple[FloatArray, NDArray[np.intp]]:
         """Cost of the options that can be best at a price, and the first option of each question.

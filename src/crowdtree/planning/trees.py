@@ -38,6 +38,8 @@ def best_tree(
     best: PlanChoice | None = None
     why = ""
     for vote, most in MAX_VOTES.items():
+        if vote == "margin" and problem.dependence and not problem.is_yes_no:
+            continue  # computed for independent answers only
         if goal.max_answers is not None and vote == "margin":
             continue  # has no largest number of answers
         front = frontier(
