@@ -286,7 +286,7 @@ def test_accepted_forms_of_items():
         (np.zeros((1, 12)), None, "class of each item"),
         ({"task": [1], "question": ["q0"], "label": [1]}, [0], "mapping from task"),
         ({"task": [1], "question": ["q0"], "label": [1]}, {}, "task '1' has no class"),
-        ([["yes"]], [0], "table of 0, 1 and -1"),
+        ([["yes"]], [0], "table of answers by number"),
     ],
 )
 def test_invalid_input_gets_one_line(answers, truth, message):
@@ -393,7 +393,7 @@ def test_more_answers_never_make_an_undecided_item_look_worse():
     found = []
     for most in (5, 10, 40):
         wider = policy.changed(max_answers=most)
-        counts = state.yes[None], state.no[None], np.array([4])
+        counts = state.counts.sum(axis=0)[None], np.array([4])
         found.append(bool(wider.hopeless(stated, plain, *counts)[0]))
     assert found == sorted(found, reverse=True)
 
@@ -498,7 +498,7 @@ def test_few_known_classes_give_a_warning():
 
 def test_one_question_has_no_policy():
     answers = {"task": [1, 1, 2, 2], "worker": list("abab"), "label": list("xxyy")}
-    with pytest.raises(CrowdtreeError, match="expected yes/no questions"):
+    with pytest.raises(CrowdtreeError, match="expected questions about the classes"):
         ct.learn(answers).policy()
     values, truth = together(PROBLEM, 60, seed=1)
     learned = ct.learn(*long_answers(PROBLEM, values, truth, np.full(60, "crowd")))
@@ -523,7 +523,7 @@ def test_the_error_of_a_plan_is_that_of_left_out_items():
     fresh, known = together(PROBLEM, 2000, seed=2, hard=0.1)
     run = simulate(learned.problem, PlanPolicy(tree), 2000, crowd=Recorded(fresh[:, order], known))
     assert found.low < float(run.misclassification) < found.high + 0.03
-    with pytest.raises(CrowdtreeError, match="expected yes/no questions and gold"):
+    with pytest.raises(CrowdtreeError, match="expected questions about the classes and gold"):
         plan_error(ct.learn(answers[0], problem=PROBLEM), make)
 
 

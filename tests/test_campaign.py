@@ -258,8 +258,8 @@ def test_open_items_have_a_best_guess_but_no_label():
     [
         (Event("nowhere", 0, "ann", 1), "item 'nowhere' is not in the campaign"),
         (Event("x", 9, "ann", 1), "question 9 does not exist"),
-        (Event("x", 0, "ann", 2), "must be 0"),
-        (Event("x", 0, "ann", None), "must be 0"),
+        (Event("x", 0, "ann", 2), "expected an answer of 0"),
+        (Event("x", 0, "ann", None), "expected an answer of 0"),
         (Event("x", 0, "", 1), "expected the worker's name"),
         (Event("x", 0, "ann", 1, kind="guess"), "kind must be"),
     ],

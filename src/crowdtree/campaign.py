@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.likelihood import UNSURE
 from crowdtree.policy import Answer, Ask, Label, Policy
 
 __all__ = [
@@ -465,7 +466,10 @@ def check_event(policy: Policy[Any], event: Event) -> None:
             f"event: question {event.question} does not exist; the problem has "
             f"{policy.problem.n_questions}, counted from 0"
         )
-    if event.kind == "answer" and event.value not in (0, 1):
-        raise CrowdtreeError(f"event: an answer must be 0 (no) or 1 (yes), got {event.value!r}")
+    if event.kind == "answer" and event.value not in (0, 1, UNSURE):
+        names = policy.problem.answers[event.question]
+        if event.value not in range(len(names)):
+            known = ", ".join(f"{place} ({name})" for place, name in enumerate(names[:8]))
+            raise CrowdtreeError(f"event: expected an answer of {known}, got {event.value!r}")
     if not event.worker:
         raise CrowdtreeError("event: expected the worker's name, got an empty one")

@@ -13,20 +13,22 @@ from crowdtree.campaign import Event, ItemState, advance, open_questions, path, 
 from crowdtree.checking import check_call, got, is_number
 from crowdtree.errors import CrowdtreeError, listing, one_line
 from crowdtree.fixed_plan import Plan
-from crowdtree.likelihood import AnswerModel
+from crowdtree.likelihood import UNSURE, AnswerModel
+from crowdtree.outcomes import YES_NO
 from crowdtree.policy import AdaptivePolicy, Label, PlanPolicy, Policy
-from crowdtree.problem import CELLS, Problem
+from crowdtree.problem import CELLS, DASH, Problem
 from crowdtree.result_methods import Framed, HtmlShown
 from crowdtree.rng import generator
 from crowdtree.text import percent, plural
 from crowdtree.tree import Tree
 
-__all__ = ["Trace", "TraceStep", "explain", "from_item"]
+__all__ = ["CANT_TELL", "Trace", "TraceStep", "explain", "from_item", "read_answer"]
+
+CANT_TELL = "can't tell"
 
 SHOWN = 5
 BAR = 24
 ITEM = "item"
-WORDS = ("no", "yes")
 
 
 @dataclass(frozen=True)
@@ -183,9 +185,9 @@ def explain(
         The policy that chooses the questions; a tree or plan, which is asked to its end; or a
         problem, for the adaptive policy with its defaults.
     answers
-        Answers so far as (question, answer), each by another worker: names or numbers, and yes, no,
-        1 or 0. Answers that the policy did not ask for, or that come after the label, are listed
-        as ignored. Without them a simulated crowd replies.
+        Answers so far as (question, answer), each by another worker: names or numbers (yes, no, 1
+        or 0 for yes/no questions; "can't tell" for any). Answers that the policy did not ask for,
+        or that come after the label, are listed as ignored. Without them a simulated crowd replies.
     true_class
         True class of the item, by name or number, for the simulated crowd; drawn if not given.
     rng
@@ -228,12 +230,40 @@ def _answer(problem: Problem, pair: Any, number: int) -> tuple[int, int]:
         raise CrowdtreeError(
             f"answers: entry {number}: expected (question, answer), got {got(pair)}"
         )
-    value = CELLS.get(str(pair[1]).strip().lower(), -1)
-    if value not in (0, 1):
+    question = _index(problem.questions, pair[0], "question")
+    value = read_answer(problem.answers[question], pair[1])
+    if value is None:
         raise CrowdtreeError(
-            f"answers: entry {number}: expected yes, no, 1 or 0 as the answer, got {got(pair[1])}"
+            f"answers: entry {number}: expected {_choices(problem, question)} as the answer, got "
+            f"{got(pair[1])}"
         )
-    return _index(problem.questions, pair[0], "question"), value
+    return question, value
+
+
+def read_answer(names: tuple[str, ...], word: object) -> int | None:
+    """Index of an answer by its name or number, `UNSURE` for "can't tell"; None if it is neither.
+
+    >>> read_answer(("red", "brown"), "Brown"), read_answer(("no", "yes"), "y")
+    (1, 1)
+    """
+    text = " ".join(str(word).replace("’", "'").split()).casefold()
+    if text == CANT_TELL:
+        return UNSURE
+    if names == YES_NO:
+        value = CELLS.get(text, DASH)
+        return None if value == DASH else value
+    known = {name.casefold(): place for place, name in enumerate(names)}
+    return known.get(text, int(text) if text in map(str, range(len(names))) else None)
+
+
+def _choices(problem: Problem, question: int) -> str:
+    names = problem.answers[question]
+    return "yes, no, 1 or 0" if names == YES_NO else listing(map(repr, names))
+
+
+def _word(problem: Problem, question: int, value: int | None) -> str:
+    """An answer by its name."""
+    return CANT_TELL if value is None or value < 0 else problem.answers[question][value]
 
 
 def _index(names: tuple[str, ...], value: Any, what: str) -> int:
@@ -259,11 +289,15 @@ def from_item(policy: Policy[Any], item: ItemState, true_class: str | None = Non
     """
     names = policy.problem.questions
     steps = tuple(
-        TraceStep(names[step.question], WORDS[step.value], np.array(step.posterior))
+        TraceStep(
+            names[step.question],
+            _word(policy.problem, step.question, step.value),
+            np.array(step.posterior),
+        )
         for step in path(policy, item)
     )
     ignored = tuple(
-        (names[event.question], WORDS[event.value], fate)
+        (names[event.question], _word(policy.problem, event.question, event.value), fate)
         for event, fate in zip(item.events, item.fates, strict=True)
         if event.value is not None and fate != "counted"
     )
@@ -282,10 +316,18 @@ def _from_crowd(
         truth = int(source.choice(problem.n_classes, p=problem.prior / problem.prior.sum()))
     else:
         truth = _index(problem.classes, true_class, "true_class")
-    yes = AnswerModel.of(problem).yes[:, truth]
+    model = AnswerModel.of(problem)
     item = start_item(policy, ITEM)
     while item.label is None:
         question = open_questions(policy, item)[0]
-        said = int(source.random() < yes[question])
+        chances = model.chances(question)[:, truth]
+        said = UNSURE if (k := _drawn(source, chances)) == model.slots - 1 else k
         item = advance(policy, item, Event(ITEM, question, f"worker {len(item.events) + 1}", said))
     return from_item(policy, item, problem.classes[truth])
+
+
+def _drawn(rng: np.random.Generator, chances: NDArray[np.float64]) -> int:
+    """Draw an answer; with two, yes where the number drawn is below its chance."""
+    if chances.shape[0] == 3 and not chances[2]:
+        return int(rng.random() < chances[1])
+    return int(np.searchsorted(np.cumsum(chances), rng.random() * chances.sum(), side="right"))

@@ -194,7 +194,12 @@ def test_dependence_is_estimated():
         yes, said = [0, 0], []
         for turn in range(10):
             q = turn % 2
-            at = (np.array([row]), np.array([q]), np.array([turn // 2]), np.array([yes[q]]))
+            at = (
+                np.array([row]),
+                np.array([q]),
+                np.array([turn // 2]),
+                np.array([[turn // 2 - yes[q]], [yes[q]]]),
+            )
             value = int(block.answer(*at).value[0])
             yes[q] += value
             said.append(Answer(q, value))

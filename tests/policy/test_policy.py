@@ -251,10 +251,10 @@ def test_criteria_are_what_they_say(seed):
     posterior = np.random.default_rng(seed).dirichlet(np.ones(problem.n_classes))
     model = AdaptivePolicy(problem).model
     for name, scores in brute_force_scores(problem, posterior).items():
-        dense = CRITERIA[name](posterior[None, :], Dense(model.yes))[0]
+        dense = CRITERIA[name](posterior[None, :], Dense(model.answers))[0]
         np.testing.assert_allclose(dense, scores, atol=1e-9)
         rows = np.tile(posterior, (problem.n_questions, 1))
-        np.testing.assert_allclose(CRITERIA[name](rows, Pairs(model.yes)), scores, atol=1e-9)
+        np.testing.assert_allclose(CRITERIA[name](rows, Pairs(model.answers)), scores, atol=1e-9)
 
 
 def test_gbs_takes_the_most_even_split():
@@ -365,7 +365,7 @@ def test_width_hands_out_no_more_than_it_may_and_any_order_works(seed, width, ra
             break
         out += found.questions
         assert 0 < len(out) <= width
-        counts = np.bincount(out, minlength=8) + state.yes + state.no
+        counts = np.bincount(out, minlength=8) + state.counts.sum(axis=0)
         assert counts.max() <= 4
         question = out.pop(random.randrange(len(out)))
         state = policy.update(state, Answer(question, values(question, answers)))

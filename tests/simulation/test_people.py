@@ -36,7 +36,7 @@ def played(policy: Any, people: int, seed: int) -> tuple[list[int], list[int]]:
         while item.label is None:
             (question, *_) = open_questions(policy, item, rules=rules)
             asked = (np.array([n]) for n in (row, question, values[:, question].sum()))
-            value = int(block.answer(*asked, values[1, question, None]).value[0])
+            value = int(block.answer(*asked, values[:, question, None]).value[0])
             values[value, question] += 1
             event = Event(str(row), question, str(values.sum()), value)
             item = advance(policy, item, event, rules)

@@ -209,8 +209,9 @@ def test_answers_of_the_crowd_have_the_given_probability():
     block = Crowd().block(PROBLEM, 11, 0, 40_000)
     rows = np.arange(40_000)
     zero = np.zeros(40_000, dtype=np.int64)
-    said = block.answer(rows, zero + 2, zero, zero).value
-    again = block.answer(rows, zero + 2, zero + 1, zero).value
+    none = np.zeros((3, 40_000), dtype=np.int64)
+    said = block.answer(rows, zero + 2, zero, none).value
+    again = block.answer(rows, zero + 2, zero + 1, none).value
     for cls in range(6):
         mine = block.truth == cls
         share = PROBLEM.worker_error[2, cls]
@@ -219,8 +220,9 @@ def test_answers_of_the_crowd_have_the_given_probability():
         if mine.sum() > 2000:
             assert abs(np.corrcoef(said[mine], again[mine])[0, 1]) < 0.06
     lean = Crowd(shared_difficulty=0.5).block(PROBLEM, 11, 0, 40_000)
-    first = lean.answer(rows, zero + 2, zero, zero).value
-    second = lean.answer(rows, zero + 2, zero + 1, first.astype(np.int64)).value
+    first = lean.answer(rows, zero + 2, zero, none).value
+    counts = np.stack([first == 0, first == 1]).astype(np.int64)
+    second = lean.answer(rows, zero + 2, zero + 1, counts).value
     mine = lean.truth == np.bincount(lean.truth).argmax()
     assert np.corrcoef(first[mine], second[mine])[0, 1] == pytest.approx(0.5, abs=0.05)
 

@@ -170,8 +170,9 @@ def test_simulated_campaigns_take_the_same_answers(
         for who in (lab.invite() for _ in range(12)):
             while (task := lab.store.ask(Next(who))["task"]) is not None:
                 about = int(task["item"]["task"][1:]), "qr".index(task["question"]["name"])
-                where = (np.array([n]) for n in (*about, asked[about], yes[about]))
-                value = int(block.answer(*where).value[0])
+                where = (np.array([n]) for n in (*about, asked[about]))
+                before = np.array([[asked[about] - yes[about]], [yes[about]]])
+                value = int(block.answer(*where, before).value[0])
                 lab.store.ask(Submit(who, task["lease"], "answer", value, f"{about}"))
                 asked[about] += 1
                 yes[about] += value

@@ -15,7 +15,8 @@ from crowdtree.bounds import checked_price
 from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
-from crowdtree.likelihood import AnswerModel, urn
+from crowdtree.likelihood import AnswerModel, TwoAnswers, urn
+from crowdtree.outcomes import DASH
 from crowdtree.policy.base import (
     Answer,
     Ask,
@@ -36,7 +37,7 @@ from crowdtree.policy.reachable import (
     short_of_target,
 )
 from crowdtree.policy.replay import Replayed, Stops, checkpoints, replay_adaptive
-from crowdtree.problem import DASH, Problem
+from crowdtree.problem import Problem
 
 __all__ = ["AdaptivePolicy", "AdaptiveState", "Criterion"]
 
@@ -50,16 +51,18 @@ NOTHING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveState:
-    """What is known about an item: the posterior, and how often each question was answered."""
+    """What is known about an item: the posterior, and how often each question was answered.
+
+    ``counts[answer, question]``; the last answer is "can't tell".
+    """
 
     log_posterior: FloatArray
-    yes: IntArray
-    no: IntArray
+    counts: IntArray
 
     @cached_property
     def answers(self) -> int:
         """Answers so far."""
-        return int(self.yes.sum() + self.no.sum())
+        return int(self.counts.sum())
 
 
 class AdaptivePolicy(Guaranteed):
@@ -183,13 +186,12 @@ class AdaptivePolicy(Guaranteed):
 
     def start(self) -> AdaptiveState:
         """State of an item about which nothing is known."""
-        none = np.zeros(self.problem.n_questions, dtype=np.int16)
-        return AdaptiveState(normalised(np.log(self.state_prior)), none, none)
+        none = np.zeros((self.model.slots, self.problem.n_questions), dtype=np.int16)
+        return AdaptiveState(normalised(np.log(self.state_prior)), none)
 
     def wants(self, state: AdaptiveState, question: int) -> bool:
         """Whether one more answer to the question may be taken into account."""
-        asked = int(state.yes[question] + state.no[question])
-        return self.repeats is None or asked < self.repeats
+        return self.repeats is None or int(state.counts[:, question].sum()) < self.repeats
 
     def update(self, state: AdaptiveState, answer: Answer) -> AdaptiveState:
         """Posterior after one more answer, by Bayes' rule with the worker's own reliability."""
@@ -197,14 +199,12 @@ class AdaptivePolicy(Guaranteed):
         question = answer.question
         if not self.wants(state, question):
             return state
-        yes, no = int(state.yes[question]), int(state.no[question])
         evidence = answer.weight * self.model.log_likelihood(
-            question, answer.value, answer.skill, yes=yes, asked=yes + no
+            question, answer.value, answer.skill, state.counts[:, question]
         )
-        counts = [state.no, state.yes]
-        counts[answer.value] = counts[answer.value].copy()
-        counts[answer.value][question] += 1
-        return AdaptiveState(normalised(state.log_posterior + evidence), counts[1], counts[0])
+        counts = state.counts.copy()
+        counts[self.model.slot(answer.value), question] += 1
+        return AdaptiveState(normalised(state.log_posterior + evidence), counts)
 
     def ask(
         self, state: AdaptiveState, outstanding: Sequence[int] = (), exclude: Collection[int] = ()
@@ -226,8 +226,7 @@ class AdaptivePolicy(Guaranteed):
             and self.hopeless(
                 stated[None],
                 self.by_class(state.log_posterior)[None],
-                state.yes[None],
-                state.no[None],
+                state.counts.sum(axis=0)[None],
                 np.array([state.answers]),
             )[0, 0]
         ):
@@ -282,8 +281,7 @@ class AdaptivePolicy(Guaranteed):
         self,
         stated: FloatArray,
         log_posterior: FloatArray,
-        yes: IntArray,
-        no: IntArray,
+        asked: NDArray[Any],
         answers: NDArray[Any],
         targets: Sequence[float] | None = None,
     ) -> NDArray[np.bool_]:
@@ -295,7 +293,7 @@ class AdaptivePolicy(Guaranteed):
         ----------
         stated, log_posterior
             Stated and plain log posterior over the classes, one row per item.
-        yes, no
+        asked
             Answers to each question so far.
         answers
             Answers so far.
@@ -308,9 +306,8 @@ class AdaptivePolicy(Guaranteed):
         if not len(due):
             return found
         stated, log_posterior, answers = stated[due], log_posterior[due], answers[due]
-        yes, no = yes[due], no[due]
+        asked = asked[due].astype(np.int64)
         left = np.maximum(self.max_answers - answers, 0)
-        asked = yes.astype(np.int64) + no
         most = asked + left[:, None] if self.repeats is None else np.full_like(asked, self.repeats)
         remaining = np.maximum(most - asked, 0)
         evidence = log_posterior - self.log_prior
@@ -327,16 +324,16 @@ class AdaptivePolicy(Guaranteed):
 
     @cached_property
     def _contrasts(self) -> Contrasts:
-        return Contrasts(self._class_yes, self.max_answers)
+        return Contrasts(self._class_answers, self.max_answers)
 
     @cached_property
     def _checkpoints(self) -> list[int]:
         return [0, *checkpoints(self.max_answers)]
 
     @property
-    def _class_yes(self) -> FloatArray:
-        """P(yes | class), one row per question."""
-        return self.model.yes
+    def _class_answers(self) -> Sequence[FloatArray]:
+        """P(answer | class), a table per answer."""
+        return self.model.answers
 
     @cached_property
     def log_prior(self) -> FloatArray:
@@ -367,8 +364,7 @@ class AdaptivePolicy(Guaranteed):
     def choose(
         self,
         posterior: FloatArray,
-        yes: IntArray | None,
-        no: IntArray | None,
+        counts: IntArray | None,
         left: int,
         banned: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.intp]:
@@ -378,23 +374,23 @@ class AdaptivePolicy(Guaranteed):
         ----------
         posterior
             One row per item.
-        yes, no
-            Answers to each question so far, one row per item; ``None`` where they do not matter
+        counts
+            Answers so far, ``counts[answer, item, question]``; ``None`` where they do not matter
             (no limit of repeats, no shared difficulty).
         left
             Answers left, this one included.
         banned
             Where a question must not be asked, one row per item.
         """
-        worth = self._score("information", posterior, yes, no)
-        blocked = self._blocked(yes, no, banned)
+        worth = self._score("information", posterior, counts)
+        blocked = self._blocked(counts, banned)
         if blocked is not None:
             worth = np.where(blocked, -np.inf, worth)
         name = "accuracy" if left <= self.endgame else self.criterion
         if name == "information":
             found = first_best(worth / self.price)
         else:
-            scores = self._score(name, posterior, yes, no)
+            scores = self._score(name, posterior, counts)
             scores = np.where(worth > NOTHING, scores, -np.inf)
             found = first_best(scores / self.price, worth / self.price)
         told = worth[np.arange(len(worth)), found]
@@ -407,37 +403,52 @@ class AdaptivePolicy(Guaranteed):
 
     @cached_property
     def _tables(self) -> Dense:
-        outcome = self.problem.outcome
-        side = np.where(outcome == DASH, 0.5, outcome)
-        side = np.where(side == 0.5, np.round(self.model.yes, 9), side)
-        return Dense(self.model.yes, side, self.problem.loss)
+        answers = self.model.answers
+        if self.problem.is_yes_no:
+            outcome = self.problem.outcome
+            side = np.where(outcome == DASH, 0.5, outcome)
+            side = np.where(side == 0.5, np.round(answers[1], 9), side)
+            return Dense(answers, [1 - side, side], self.problem.loss)
+        right = self.problem.right
+        count = right.sum(axis=0)
+        sides = [
+            np.where(count > 0, here / np.maximum(count, 1), table)
+            for here, table in zip(right, answers, strict=False)
+        ]
+        return Dense(answers, sides, self.problem.loss)
 
-    def _score(
-        self, name: str, posterior: FloatArray, yes: IntArray | None, no: IntArray | None
-    ) -> FloatArray:
+    def _score(self, name: str, posterior: FloatArray, counts: IntArray | None) -> FloatArray:
         criterion = CRITERIA[name]
         scores = criterion(posterior, self._tables)
-        rho = self.model.shared_difficulty
-        if rho and yes is not None and no is not None:
-            row, question = np.nonzero(yes + no)
+        if self.model.shared_difficulty and counts is not None:
+            row, question = np.nonzero(counts.sum(axis=0))
             if len(row):  # asked before: the next answer leans towards those
-                y = yes[row, question][:, None]
-                n = y + no[row, question][:, None]
-                table = urn(self.model.yes[question], rho, y, n)
+                tables = self._after(question, counts[:, row, question])
+                sides = [side[question] for side in self._tables.sides]
                 scores[row, question] = criterion(
-                    posterior[row], Pairs(table, self._tables.side[question], self.problem.loss)
+                    posterior[row], Pairs(tables, sides, self.problem.loss)
                 )
         return scores
 
+    def _after(self, question: NDArray[Any], counts: NDArray[Any]) -> list[FloatArray]:
+        """P(answer | class) of the next answers to questions that were asked before."""
+        rho, answers = self.model.shared_difficulty, self._tables.answers
+        heard = counts[: len(answers)]
+        n = heard.sum(axis=0)[:, None]
+        if len(answers) == 2:
+            yes = urn(answers[1][question], rho, heard[1][:, None], n)
+            return [1 - yes, yes]
+        return [
+            urn(table[question], rho, count[:, None], n)
+            for table, count in zip(answers, heard, strict=True)
+        ]
+
     def _blocked(
-        self,
-        yes: IntArray | None,
-        no: IntArray | None,
-        banned: NDArray[np.bool_] | None,
+        self, counts: IntArray | None, banned: NDArray[np.bool_] | None
     ) -> NDArray[np.bool_] | None:
-        if self.repeats is None or yes is None or no is None:
+        if self.repeats is None or counts is None:
             return banned
-        spent = np.asarray(yes + no >= self.repeats)
+        spent = np.asarray(counts.sum(axis=0) >= self.repeats)
         return spent if banned is None else spent | banned
 
     def _next(
@@ -452,14 +463,14 @@ class AdaptivePolicy(Guaranteed):
         banned[0, list(exclude)] = True
         if self.repeats is not None:
             out = np.bincount(outstanding, minlength=banned.shape[1]) if outstanding else 0
-            banned[0] |= state.yes + state.no + out >= self.repeats
+            banned[0] |= state.counts.sum(axis=0) + out >= self.repeats
         if not outstanding:
             posterior = np.exp(state.log_posterior)[None, :]
-            return int(self.choose(posterior, state.yes[None], state.no[None], left, banned)[0])
-        weight, posterior, yes, no = self._futures(state, outstanding)
+            return int(self.choose(posterior, state.counts[:, None], left, banned)[0])
+        weight, posterior, counts = self._futures(state, outstanding)
         name = "accuracy" if left <= self.endgame else self.criterion
-        worth = weight @ self._score("information", posterior, yes, no)
-        score = weight @ self._score(name, posterior, yes, no) if name != "information" else worth
+        worth = weight @ self._score("information", posterior, counts)
+        score = weight @ self._score(name, posterior, counts) if name != "information" else worth
         worth = np.where(banned, -np.inf, worth)
         score = np.where(worth > NOTHING, score, -np.inf)
         best = int(first_best(score / self.price, worth / self.price)[0])
@@ -481,26 +492,29 @@ class AdaptivePolicy(Guaranteed):
 
     def _futures(
         self, state: AdaptiveState, outstanding: list[int]
-    ) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Joint answers that the outstanding questions may get: chance, posterior, counts."""
         log_joint = state.log_posterior[None, :]
-        yes, no = state.yes[None, :], state.no[None, :]
+        counts = state.counts[:, None]
         for question in outstanding:
-            y = yes[:, question][:, None]
-            n = y + no[:, question][:, None]
-            share = urn(self.model.yes[question][None, :], self.model.shared_difficulty, y, n)
-            log_joint = np.concatenate([log_joint + np.log1p(-share), log_joint + np.log(share)])
-            half = len(yes)
-            yes, no = np.concatenate([yes, yes]), np.concatenate([no, no])
-            no[:half, question] += 1
-            yes[half:, question] += 1
+            rows = np.full(counts.shape[1], question)
+            tables = self._after(rows, counts[:, :, question])
+            logs = (
+                [np.log1p(-tables[1]), np.log(tables[1])]
+                if len(tables) == 2
+                else [np.log(np.maximum(table, 1e-300)) for table in tables]
+            )
+            log_joint = np.concatenate([log_joint + log for log in logs])
+            said = np.repeat(np.arange(len(logs)), counts.shape[1])
+            counts = np.concatenate([counts] * len(logs), axis=1)
+            counts[said, np.arange(len(said)), question] += 1
             chance = np.exp(log_joint).sum(axis=1)
             if len(chance) > BEAM:
                 keep = np.argsort(-chance, kind="stable")[:BEAM]
-                log_joint, yes, no = log_joint[keep], yes[keep], no[keep]
+                log_joint, counts = log_joint[keep], counts[:, keep]
         chance = np.exp(log_joint).sum(axis=1)
         posterior = np.exp(log_joint) / chance[:, None]
-        return (chance / chance.sum())[None, :], posterior, yes, no
+        return (chance / chance.sum())[None, :], posterior, counts
 
     def warn_if_unreachable(self, stacklevel: int = 3) -> None:
         """Warn, once per policy, that items will stay undecided because the target is too low."""
@@ -530,23 +544,21 @@ class AdaptivePolicy(Guaranteed):
 
     def dump(self, state: AdaptiveState) -> dict[str, Any]:
         """Write a state as plain JSON: the posterior, and the questions that were answered."""
-        asked = np.flatnonzero(state.yes + state.no).tolist()
+        asked = np.flatnonzero(state.counts.sum(axis=0)).tolist()
         return {
             "log_posterior": state.log_posterior.tolist(),
-            "asked": [[q, int(state.yes[q]), int(state.no[q])] for q in asked],
+            "asked": [[q, *state.counts[:, q].tolist()] for q in asked],
         }
 
     def load(self, data: dict[str, Any]) -> AdaptiveState:
         """Read a state back."""
-        yes = np.zeros(self.problem.n_questions, dtype=np.int16)
-        no = np.zeros(self.problem.n_questions, dtype=np.int16)
-        for question, y, n in data["asked"]:
-            yes[question], no[question] = y, n
-        return AdaptiveState(np.array(data["log_posterior"]), yes, no)
+        counts = np.zeros((self.model.slots, self.problem.n_questions), dtype=np.int16)
+        for question, *said in data["asked"]:
+            counts[:, question] = said
+        return AdaptiveState(np.array(data["log_posterior"]), counts)
 
     def to_dict(self) -> dict[str, Any]:
         """Write the policy as plain JSON; a table of P(yes) only where one was given."""
-        plain = AnswerModel.of(self.problem).yes
         shared = self.model.shared_difficulty
         return {
             "policy": "adaptive",
@@ -556,9 +568,7 @@ class AdaptivePolicy(Guaranteed):
             "price": None if np.all(self.price == 1) else self.price.tolist(),
             "repeats": self.repeats,
             "shared_difficulty": None if shared == self.problem.dependence != 0 else shared,
-            "yes_probability": (
-                None if np.array_equal(plain, self.model.yes) else self.model.yes.tolist()
-            ),
+            "yes_probability": self._given_yes(),
             "width": self.width,
             "endgame": self.endgame,
             "strict": self.strict,
@@ -566,6 +576,14 @@ class AdaptivePolicy(Guaranteed):
             **({} if self.target_loss is None else {"target_loss": self.target_loss}),
             **self.discounting,
         }
+
+    def _given_yes(self) -> list[list[float]] | None:
+        """P(yes | class) where a table was given."""
+        plain = AnswerModel.of(self.problem)
+        if not isinstance(plain, TwoAnswers) or not isinstance(self.model, TwoAnswers):
+            return None
+        same = np.array_equal(plain.yes, self.model.yes)
+        return None if same else self.model.yes.tolist()
 
     @classmethod
     def from_dict(cls, problem: Problem, data: dict[str, Any]) -> AdaptivePolicy:

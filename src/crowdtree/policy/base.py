@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from crowdtree.checking import describe_type, got
 from crowdtree.errors import CrowdtreeError
+from crowdtree.likelihood import UNSURE
 from crowdtree.loss import Loss
 from crowdtree.problem import Problem
 
@@ -141,7 +142,7 @@ describe_type(
 
 
 def check_answer(problem: Problem, answer: Answer) -> None:
-    """Raise unless an answer is 0 or 1 to a question of the problem."""
+    """Raise unless an answer is one of those to a question of the problem, or UNSURE."""
     if not isinstance(answer, Answer):
         raise CrowdtreeError(
             f"answer: expected Answer(question, value), both numbers, got {got(answer)}"
@@ -151,8 +152,12 @@ def check_answer(problem: Problem, answer: Answer) -> None:
             f"answer: question {answer.question} does not exist; the problem has "
             f"{problem.n_questions}, counted from 0"
         )
-    if isinstance(answer.value, bool | np.bool_) or answer.value not in (0, 1):
-        raise CrowdtreeError(f"answer: expected 0 (no) or 1 (yes), got {answer.value!r}")
+    names = problem.answers[answer.question]
+    known = answer.value == UNSURE or answer.value in range(len(names))
+    if isinstance(answer.value, bool | np.bool_) or not known:
+        numbered = ", ".join(f"{number} ({name})" for number, name in enumerate(names))
+        expected = " or ".join(numbered.rsplit(", ", 1)) if len(names) < 9 else numbered
+        raise CrowdtreeError(f"answer: expected {expected}, got {answer.value!r}")
     if not math.isfinite(answer.skill):
         raise CrowdtreeError(f"answer: expected a finite skill of the worker, got {answer.skill}")
 

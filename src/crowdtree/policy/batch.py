@@ -15,6 +15,7 @@ from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import AnswerModel
+from crowdtree.outcomes import DASH
 from crowdtree.policy.base import (
     Answer,
     Ask,
@@ -27,26 +28,30 @@ from crowdtree.policy.base import (
     product,
 )
 from crowdtree.policy.calibrating import Calibrated, check_calibration
-from crowdtree.problem import DASH, Problem
+from crowdtree.problem import Problem
 
 __all__ = ["BatchPolicy", "BatchState", "Decoder", "nearest_codeword"]
 
 Decoder = Literal["nearest", "posterior"]
+NEVER = 32_767
+"""Turn of an answer that never came."""
 
 
 @dataclass(frozen=True, eq=False)
 class BatchState:
-    """Votes for yes and no, and the first answer (-1 before it), one number per question."""
+    """Votes, ``counts[answer, question]``, and the turn at which each answer first came.
 
-    yes: NDArray[np.int16]
-    no: NDArray[np.int16]
-    first: NDArray[np.int8]
+    The last answer is "can't tell".
+    """
+
+    counts: NDArray[np.int16]
+    since: NDArray[np.int16]
     log_posterior: FloatArray
 
     @property
     def answers(self) -> int:
         """Answers so far."""
-        return int(self.yes.sum() + self.no.sum())
+        return int(self.counts.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,13 +109,13 @@ class BatchPolicy(Calibrated):
 
     def start(self) -> BatchState:
         """State of an item about which nothing is known."""
-        none = np.zeros(self.problem.n_questions, dtype=np.int16)
-        first = np.full(self.problem.n_questions, -1, dtype=np.int8)
-        return BatchState(none, none, first, normalised(np.log(self.problem.prior)))
+        none = np.zeros((self.model.slots, self.problem.n_questions), dtype=np.int16)
+        since = np.full(none.shape, NEVER, dtype=np.int16)
+        return BatchState(none, since, normalised(np.log(self.problem.prior)))
 
     def wants(self, state: BatchState, question: int) -> bool:
         """Whether the question still lacks votes."""
-        return int(state.yes[question] + state.no[question]) < self._votes
+        return int(state.counts[:, question].sum()) < self._votes
 
     def update(self, state: BatchState, answer: Answer) -> BatchState:
         """Count a vote."""
@@ -118,18 +123,14 @@ class BatchPolicy(Calibrated):
         question = answer.question
         if not self.wants(state, question):
             return state
-        yes, no, first = state.yes.copy(), state.no.copy(), state.first.copy()
-        (yes if answer.value else no)[question] += 1
-        if first[question] < 0:
-            first[question] = answer.value
+        counts, since = state.counts.copy(), state.since.copy()
+        slot, turn = self.model.slot(answer.value), int(counts[:, question].sum())
+        counts[slot, question] += 1
+        since[slot, question] = min(turn, since[slot, question])
         evidence = answer.weight * self.model.log_likelihood(
-            question,
-            answer.value,
-            answer.skill,
-            int(state.yes[question]),
-            int(state.yes[question] + state.no[question]),
+            question, answer.value, answer.skill, state.counts[:, question]
         )
-        return BatchState(yes, no, first, normalised(state.log_posterior + evidence))
+        return BatchState(counts, since, normalised(state.log_posterior + evidence))
 
     def ask(
         self, state: BatchState, outstanding: Sequence[int] = (), exclude: Collection[int] = ()
@@ -137,8 +138,8 @@ class BatchPolicy(Calibrated):
         """All votes that are neither in nor out, round by round, or the label when all are in."""
         out = Counter(outstanding)
         lacking = [
-            max(0, self._votes - int(y + n) - out[q])
-            for q, (y, n) in enumerate(zip(state.yes, state.no, strict=True))
+            max(0, self._votes - int(asked) - out[q])
+            for q, asked in enumerate(state.counts.sum(axis=0))
         ]
         if not any(lacking) and not outstanding:
             return self.conclude(state, "questions")
@@ -154,9 +155,8 @@ class BatchPolicy(Calibrated):
         stated = self.stated(state.log_posterior, state.answers)
         if self.decoder == "posterior":
             return decide(stated[None], self.problem.loss).as_label(reason)
-        tie = np.where(state.first < 0, 0.5, state.first)  # given a tie, a fair coin
-        verdict = np.where(state.yes == state.no, tie, state.yes > state.no)
-        label = int(nearest_codeword(self.problem, verdict[None, :])[0])
+        verdict = plurality_verdicts(state.counts[:-1, None], state.since[:-1, None])
+        label = int(nearest_codeword(self.problem, verdict)[0])
         return Label(label, label_error(stated, label), reason)
 
     def posterior(self, state: BatchState) -> FloatArray:
@@ -166,18 +166,16 @@ class BatchPolicy(Calibrated):
     def dump(self, state: BatchState) -> dict[str, Any]:
         """Write a state as plain JSON."""
         return {
-            "yes": state.yes.tolist(),
-            "no": state.no.tolist(),
-            "first": state.first.tolist(),
+            "counts": state.counts.tolist(),
+            "since": state.since.tolist(),
             "log_posterior": state.log_posterior.tolist(),
         }
 
     def load(self, data: dict[str, Any]) -> BatchState:
         """Read a state back."""
         return BatchState(
-            np.array(data["yes"], dtype=np.int16),
-            np.array(data["no"], dtype=np.int16),
-            np.array(data["first"], dtype=np.int8),
+            np.array(data["counts"], dtype=np.int16),
+            np.array(data["since"], dtype=np.int16),
             np.array(data["log_posterior"]),
         )
 
@@ -196,17 +194,35 @@ class BatchPolicy(Calibrated):
         return f"BatchPolicy({self.votes} votes per question, {self.decoder})"
 
 
-def nearest_codeword(problem: Problem, verdicts: FloatArray) -> NDArray[np.intp]:
+def plurality_verdicts(counts: NDArray[Any], since: NDArray[Any]) -> NDArray[np.int64]:
+    """Verdict of each question of each item, -1 without any vote that counts.
+
+    The answer with the most votes; of leaders that tie the one that came first, a fair draw.
+
+    Parameters
+    ----------
+    counts, since
+        Votes for each answer and the turn at which it first came, [answer, item, question].
+    """
+    leads = counts == counts.max(axis=0)
+    first = np.where(leads, since, NEVER)
+    found = first.argmin(axis=0)
+    return np.where(counts.any(axis=0), found, -1)
+
+
+def nearest_codeword(problem: Problem, verdicts: NDArray[np.int64]) -> NDArray[np.intp]:
     """Class whose outcomes differ least from the verdicts, one row per item.
 
-    A ``-`` differs by one half from either verdict. Equals: the likelier class, then the first.
+    A ``-`` or no verdict differs by one half. Equals: the likelier class, then the first.
 
     >>> problem = Problem(["a", "b"], None, ["q", "r"], [[0, 1], [0, 1]], 0.1)
-    >>> nearest_codeword(problem, np.array([[1.0, 1.0], [0.0, 1.0]])).tolist()
+    >>> nearest_codeword(problem, np.array([[1, 1], [0, 1]])).tolist()
     [1, 0]
     """
-    code = np.where(problem.outcome == DASH, 0.5, problem.outcome).astype(np.float64)
-    # |v - c| = v + c - 2 v c for verdicts of 0 and 1; for one half it is one half
-    distance = verdicts.sum(axis=1)[:, None] + code.sum(axis=0) - 2 * product(verdicts, code)
+    dash = (problem.outcome == DASH)[None]
+    wrong = np.where(dash, 0.5, ~problem.right)
+    distance = np.where(verdicts < 0, 0.5, 0.0).sum(axis=1)[:, None]
+    for answer, off in enumerate(wrong):
+        distance = distance + product((verdicts == answer).astype(np.float64), off)
     order = np.argsort(-problem.prior, kind="stable")
     return np.asarray(order[np.argmin(distance[:, order].round(6), axis=1)])

@@ -52,8 +52,8 @@ def table_key(problem: Problem) -> str:
     False
     """
     names = "\0".join((*problem.classes, "", *problem.questions))
-    yes = yes_probability(problem)
-    sketch = float(np.cos(np.arange(yes.size)) @ yes.ravel() / np.sqrt(yes.size))
+    table = yes_probability(problem) if problem.is_yes_no else problem.channel
+    sketch = float(np.cos(np.arange(table.size)) @ table.ravel() / np.sqrt(table.size))
     return f"{hashlib.sha256(names.encode()).hexdigest()[:12]}:{sketch:.6f}"
 
 

@@ -1,13 +1,13 @@
 """What one more answer is expected to be worth: five criteria, one signature.
 
-Each criterion takes posteriors (rows) and tables of ``P(yes | class)`` and returns a score, larger
-is better. The tables come in two shapes with the same two operations: :class:`Dense` scores every
-row with every question (matrix products), :class:`Pairs` scores row ``i`` with its own table ``i``.
+Each criterion takes posteriors (rows) and tables of ``P(answer | class)`` and returns a score,
+larger is better. The tables come in two shapes with the same two operations: :class:`Dense` scores
+every row with every question (matrix products), :class:`Pairs` row ``i`` with its own table ``i``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -21,40 +21,50 @@ from crowdtree.policy.base import FloatArray, product
 __all__ = ["CRITERIA", "Dense", "Pairs", "first_best"]
 
 TIE = 1e-9
+_TINY = 1e-300
 LOSS_WEIGHT = 0.25
 """Weight of a halving of the loss at stake, in bits of information."""
 Value = Callable[[FloatArray, Loss | None], FloatArray]
 
 
 class _Tables:
-    """Functions of P(yes | class) that the criteria need, each computed when first used."""
+    """Functions of P(answer | class) that the criteria need, each computed when first used.
+
+    `answers` has a table per answer; `sides` says which answers each class should give, as shares.
+    Two answers have closed forms: the second table says everything.
+    """
 
     def __init__(
-        self, yes: FloatArray, side: FloatArray | None = None, loss: Loss | None = None
+        self,
+        answers: Sequence[FloatArray],
+        sides: Sequence[FloatArray] | None = None,
+        loss: Loss | None = None,
     ) -> None:
-        self.yes, self.loss = yes, loss
-        self.side = yes if side is None else side
-        """Which answer each class should give: 1 yes, 0 no, one half either."""
+        self.answers, self.loss = answers, loss
+        self.sides = answers if sides is None else sides
 
     def by_class(self, weight: FloatArray) -> FloatArray:
         """Weight of each class, given those of the columns of the tables."""
         return weight
 
-    @cached_property
-    def no(self) -> FloatArray:
-        return 1 - self.yes
+    @property
+    def two(self) -> bool:
+        """Whether there are two answers."""
+        return len(self.answers) == 2
 
     @cached_property
     def entropy(self) -> FloatArray:
-        return binary_entropy(self.yes)
+        if self.two:
+            return binary_entropy(self.answers[1])
+        return np.asarray(-sum(table * _log2(table) for table in self.answers))
 
     @cached_property
-    def yes_squared(self) -> FloatArray:
-        return self.yes**2
+    def squared(self) -> list[FloatArray]:
+        return [table**2 for table in self.answers]
 
-    @cached_property
-    def no_squared(self) -> FloatArray:
-        return self.no**2
+
+def _log2(chance: FloatArray) -> FloatArray:
+    return np.log2(np.maximum(chance, _TINY))
 
 
 class Dense(_Tables):
@@ -117,12 +127,17 @@ def log_confused(weight: FloatArray, loss: Loss | None) -> FloatArray:
 def information(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
     """Mutual information between the class and the next answer, in bits.
 
-    >>> information(np.array([[0.5, 0.5]]), Dense(np.array([[0.11, 0.89]]))).round(3).tolist()
+    >>> coin = [np.array([[0.89, 0.11]]), np.array([[0.11, 0.89]])]
+    >>> information(np.array([[0.5, 0.5]]), Dense(coin)).round(3).tolist()
     [[0.5]]
     """
-    yes = tables.mean(posterior, tables.yes)
-    # No clipping: the tables stay off 0 and 1, and so does every mean of them.
-    heard = -(yes * np.log2(yes) + (1 - yes) * np.log2(1 - yes))
+    if tables.two:
+        yes = tables.mean(posterior, tables.answers[1])
+        # No clipping: the tables stay off 0 and 1, and so does every mean of them.
+        heard = -(yes * np.log2(yes) + (1 - yes) * np.log2(1 - yes))
+    else:
+        chances = (tables.mean(posterior, table) for table in tables.answers)
+        heard = np.asarray(-sum(chance * _log2(chance) for chance in chances))
     return np.asarray(heard - tables.mean_entropy(posterior))
 
 
@@ -131,11 +146,12 @@ def accuracy(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
 
     Where mistakes have different costs: expected fall of the expected loss of the best decision.
 
-    >>> accuracy(np.array([[0.5, 0.5]]), Dense(np.array([[0.11, 0.89]]))).round(3).tolist()
+    >>> coin = [np.array([[0.89, 0.11]]), np.array([[0.11, 0.89]])]
+    >>> accuracy(np.array([[0.5, 0.5]]), Dense(coin)).round(3).tolist()
     [[0.39]]
     """
     now = _column(best_value(tables.by_class(posterior), tables.loss), tables)
-    after = (tables.each(best_value, posterior, table) for table in (tables.yes, tables.no))
+    after = (tables.each(best_value, posterior, table) for table in reversed(tables.answers))
     return np.asarray(sum(after) - now)
 
 
@@ -151,14 +167,22 @@ def ec2(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
 
     Examples
     --------
-    >>> ec2(np.array([[0.5, 0.5]]), Dense(np.array([[0.11, 0.89]]))).round(3).tolist()
+    >>> coin = [np.array([[0.89, 0.11]]), np.array([[0.11, 0.89]])]
+    >>> ec2(np.array([[0.5, 0.5]]), Dense(coin)).round(3).tolist()
     [[0.304]]
     """
-    yes = tables.mean(posterior, tables.yes)
     square = posterior**2
-    after = tables.mean(square, tables.yes_squared) / yes + tables.mean(
-        square, tables.no_squared
-    ) / (1 - yes)
+    if tables.two:
+        yes = tables.mean(posterior, tables.answers[1])
+        after = tables.mean(square, tables.squared[1]) / yes + tables.mean(
+            square, tables.squared[0]
+        ) / (1 - yes)
+    else:
+        parts = [
+            tables.mean(square, squares) / np.maximum(tables.mean(posterior, table), _TINY)
+            for table, squares in zip(tables.answers, tables.squared, strict=True)
+        ]
+        after = np.asarray(sum(parts))
     return np.asarray(after - _column(square.sum(axis=1), tables))
 
 
@@ -170,14 +194,23 @@ def loss(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
     reduction of loss is; the weight of a quarter is not critical (docs/measured/losses.md).
 
     >>> costs = Loss(np.array([[0.0, 9.0], [1.0, 0.0]]))
-    >>> loss(np.array([[0.5, 0.5]]), Dense(np.array([[0.11, 0.89]]), None, costs)).round(3).tolist()
+    >>> coin = [np.array([[0.89, 0.11]]), np.array([[0.11, 0.89]])]
+    >>> loss(np.array([[0.5, 0.5]]), Dense(coin, None, costs)).round(3).tolist()
     [[0.838]]
     """
-    yes = tables.mean(posterior, tables.yes)
-    said_yes, said_no = (
-        tables.each(log_confused, posterior, table) for table in (tables.yes, tables.no)
-    )
-    after = yes * (said_yes - 2 * np.log2(yes)) + (1 - yes) * (said_no - 2 * np.log2(1 - yes))
+    after: FloatArray | float
+    if tables.two:
+        yes = tables.mean(posterior, tables.answers[1])
+        said_no, said_yes = (
+            tables.each(log_confused, posterior, table) for table in tables.answers
+        )
+        after = yes * (said_yes - 2 * np.log2(yes)) + (1 - yes) * (said_no - 2 * np.log2(1 - yes))
+    else:
+        after = 0.0
+        for table in tables.answers:
+            chance = tables.mean(posterior, table)
+            said = tables.each(log_confused, posterior, table)
+            after = after + np.where(chance > 0, chance * (said - 2 * _log2(chance)), 0.0)
     fall = _column(log_confused(tables.by_class(posterior), tables.loss), tables) - after
     return np.asarray(information(posterior, tables) + LOSS_WEIGHT * fall)
 
@@ -185,12 +218,16 @@ def loss(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
 def gbs(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
     """Generalised binary search: the most even split by the error-free answers, noise ignored.
 
-    >>> gbs(np.array([[0.5, 0.3, 0.2]]), Dense(np.array([[0.1, 0.1, 0.9]]),
-    ...     np.array([[0.0, 0.0, 1.0]]))).round(3).tolist()
+    With more than two answers: the smallest share of the likeliest answer.
+
+    >>> sides = [np.array([[1.0, 1.0, 0.0]]), np.array([[0.0, 0.0, 1.0]])]
+    >>> gbs(np.array([[0.5, 0.3, 0.2]]), Dense(sides)).round(3).tolist()
     [[0.2]]
     """
-    yes = tables.mean(posterior, tables.side)
-    return np.minimum(yes, 1 - yes)
+    if tables.two:
+        yes = tables.mean(posterior, tables.sides[1])
+        return np.minimum(yes, 1 - yes)
+    return np.asarray(1 - np.max([tables.mean(posterior, side) for side in tables.sides], axis=0))
 
 
 def _column(values: FloatArray, tables: Dense | Pairs) -> FloatArray:

@@ -61,15 +61,15 @@ class Contrasts:
 
     Parameters
     ----------
-    yes
-        P(yes | class), one row per question.
+    answers
+        P(answer | class), a table per answer with one row per question.
     most
         Answers to an item at most: so many questions are kept per pair, the best first.
     """
 
-    def __init__(self, yes: FloatArray, most: int) -> None:
-        self._yes = np.ascontiguousarray(yes.T)
-        self._kept = min(most, len(yes))
+    def __init__(self, answers: Sequence[FloatArray], most: int) -> None:
+        self._answers = [np.ascontiguousarray(table.T) for table in answers]
+        self._kept = min(most, len(answers[0]))
         none = np.zeros((0, self._kept))
         # pairs in order, and a row of each; replaced as a whole, so that another thread always
         # sees a consistent state
@@ -79,10 +79,10 @@ class Contrasts:
         self, cls: NDArray[Any], rival: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Questions, and mean and variance of the evidence of one answer to each."""
-        known, pair = self._known, cls * np.int64(len(self._yes)) + rival
+        known, pair = self._known, cls * np.int64(len(self._answers[0])) + rival
         new = np.setdiff1d(pair, known[0])
         if len(new):
-            more = new, *self._contrast(*np.divmod(new, len(self._yes)))
+            more = new, *self._contrast(*np.divmod(new, len(self._answers[0])))
             both = [np.concatenate(columns) for columns in zip(known, more, strict=True)]
             order = np.argsort(both[0])
             known = self._known = tuple(column[order] for column in both)
@@ -90,10 +90,21 @@ class Contrasts:
         return known[1][at], known[2][at], known[3][at]
 
     def _contrast(self, cls: NDArray[Any], rival: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-        mine, theirs = self._yes[cls], self._yes[rival]
-        said_yes, said_no = np.log(mine / theirs), np.log((1 - mine) / (1 - theirs))
-        mean = mine * said_yes + (1 - mine) * said_no
-        variance = mine * (1 - mine) * (said_yes - said_no) ** 2
+        if len(self._answers) == 2:
+            mine, theirs = self._answers[1][cls], self._answers[1][rival]
+            said_yes, said_no = np.log(mine / theirs), np.log((1 - mine) / (1 - theirs))
+            mean = mine * said_yes + (1 - mine) * said_no
+            variance = mine * (1 - mine) * (said_yes - said_no) ** 2
+        else:
+            mean = np.zeros((len(cls), self._answers[0].shape[1]))
+            square = mean.copy()
+            for table in self._answers:
+                mine, theirs = table[cls], table[rival]
+                exists = mine > 0
+                told = np.log(np.where(exists, mine, 1.0) / np.where(exists, theirs, 1.0))
+                mean += mine * told
+                square += mine * told**2
+            variance = np.maximum(square - mean**2, 0.0)
         order = np.argsort(-mean, axis=1, kind="stable")[:, : self._kept]
         return order, *(np.take_along_axis(a, order, axis=1) for a in (mean, variance))
 

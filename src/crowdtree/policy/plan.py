@@ -10,13 +10,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree import voting
+from crowdtree import plurality, voting
 from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.likelihood import AnswerModel
+from crowdtree.outcomes import DASH
 from crowdtree.policy.base import (
     Answer,
     Ask,
@@ -28,13 +29,16 @@ from crowdtree.policy.base import (
     normalised,
 )
 from crowdtree.policy.calibrating import Calibrated, check_calibration
-from crowdtree.problem import DASH, Problem
+from crowdtree.problem import Problem
 from crowdtree.tree import Tree
+from crowdtree.votes import curtailed_answers
 
 __all__ = ["PlanPolicy", "PlanState", "Stopping", "expected_answers", "margin_plan"]
 
 Stopping = Literal["none", "curtailed", "margin"]
 MOST_MARGIN = 10_000
+MAX_SEVERAL_MARGIN = 6
+"""Margin of several answers beyond which votes have too many states."""
 MOST_DEPENDENT_MARGIN = 25
 """Margin beyond which dependent votes hardly get better."""
 
@@ -43,16 +47,30 @@ MOST_DEPENDENT_MARGIN = 25
 class PlanState:
     """Where an item stands in the tree: the node, and the votes there so far.
 
-    `node` is an inner node, or ``~leaf`` at the end; `first` is the first answer at the node,
-    -1 before it.
+    `node` is an inner node, or ``~leaf`` at the end; `counts` are the votes for each answer, the
+    last for "can't tell"; `order` are the answers in the order in which each was first given.
     """
 
     node: int
-    yes: int
-    no: int
-    first: int
+    counts: tuple[int, ...]
+    order: tuple[int, ...]
     answers: int
     log_posterior: FloatArray
+
+    @property
+    def yes(self) -> int:
+        """Votes for yes."""
+        return self.counts[1]
+
+    @property
+    def no(self) -> int:
+        """Votes for no."""
+        return self.counts[0]
+
+    @property
+    def first(self) -> int:
+        """First answer at the node, -1 before it."""
+        return self.order[0] if self.order else -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +158,11 @@ class PlanPolicy(Calibrated):
 
     @cached_property
     def _root(self) -> PlanState:
-        return PlanState(0, 0, 0, -1, 0, normalised(np.log(self.problem.prior)))
+        return PlanState(0, self._none, (), 0, normalised(np.log(self.problem.prior)))
+
+    @cached_property
+    def _none(self) -> tuple[int, ...]:
+        return (0,) * self.model.slots
 
     def wants(self, state: PlanState, question: int) -> bool:
         """Whether this is the question of the node where the item stands."""
@@ -152,13 +174,18 @@ class PlanPolicy(Calibrated):
         if not self.wants(state, answer.question):
             return state
         evidence = answer.weight * self.model.log_likelihood(
-            answer.question, answer.value, answer.skill, state.yes, state.yes + state.no
+            answer.question, answer.value, answer.skill, np.array(state.counts)
         )
+        slot = self.model.slot(answer.value)
+        counts = list(state.counts)
+        if self._is_out(state, slot):
+            slot = self.model.slots - 1
+        counts[slot] += 1
+        new = answer.value >= 0 and answer.value not in state.order
         state = PlanState(
             node=state.node,
-            yes=state.yes + answer.value,
-            no=state.no + 1 - answer.value,
-            first=answer.value if state.first < 0 else state.first,
+            counts=tuple(counts),
+            order=(*state.order, answer.value) if new else state.order,
             answers=state.answers + 1,
             log_posterior=normalised(state.log_posterior + evidence),
         )
@@ -167,10 +194,12 @@ class PlanPolicy(Calibrated):
 
     def _decided(self, state: PlanState, verdict: int) -> PlanState:
         node = int(self.plan.tree.children[state.node, verdict])
-        return replace(state, node=node, yes=0, no=0, first=-1)
+        return replace(state, node=node, counts=self._none, order=())
 
     def pass_over(self, state: PlanState) -> PlanState:
         """Go on where no answer can be had: by the votes so far, else by the likelier answer."""
+        if not self.problem.is_yes_no:
+            return self._decided(state, self._several(state, ends=True))
         question = np.array([self.plan.tree.question[state.node]])
         votes = (np.array([n]) for n in (state.yes, state.no, state.first))
         verdict = self.passed_over(state.log_posterior[None], question, *votes)
@@ -189,12 +218,12 @@ class PlanPolicy(Calibrated):
         The side that leads, the first answer if both are equal, the likelier answer without any.
         """
         posterior = np.exp(normalised(log_posterior))
-        likely = (posterior * self.model.yes[question]).sum(axis=1) > 0.5
+        likely = (posterior * self.model.answers[1][question]).sum(axis=1) > 0.5
         tied = np.where(yes + no == 0, likely, first == 1)
         return np.where(yes == no, tied, yes > no).astype(np.int64)
 
     def verdict(self, state: PlanState) -> int:
-        """Verdict of the node, 0 or 1, or -1 while the vote is open.
+        """Verdict of the node, an answer, or -1 while the vote is open.
 
         A vote that would end at a leaf with fewer than `least_answers` answers goes on, beyond its
         number of votes until one side leads.
@@ -206,6 +235,10 @@ class PlanPolicy(Calibrated):
 
     def _majority(self, state: PlanState) -> int:
         """Verdict of the votes at the node, however few answers the item has."""
+        if not self.problem.is_yes_no:
+            return self._several(state)
+        if state.counts[2] and not self._stops_early:
+            return self._several(state)
         if self.voted.vote == "majority" and state.yes + state.no > self._votes[state.node]:
             return -1 if state.yes == state.no else int(state.yes > state.no)
         need_no, need_yes = self._needed(state)
@@ -214,6 +247,22 @@ class PlanPolicy(Calibrated):
         if state.yes + state.no < self._votes[state.node]:
             return -1
         return int(need_yes <= 0)
+
+    def _several(self, state: PlanState, ends: bool = False) -> int:
+        """Verdict of a vote with any number of answers; where it `ends` now, the best so far."""
+        node = state.node
+        answers = [answer for answer, _ in self.plan.tree.branches(node)]
+        counts = [state.counts[answer] for answer in answers]
+        counts.append(sum(state.counts) - sum(counts))
+        order = [answers.index(answer) for answer in state.order if answer in answers]
+        margin = self.voted.vote == "margin"
+        votes = sum(counts) if ends else self._votes[node]
+        place = plurality.verdict(
+            counts, order, votes, stops=self._stops_early, margin=margin and not ends
+        )
+        if place == plurality.NOBODY:
+            return self.plan.tree.usual_answer[node]
+        return -1 if place < 0 else answers[place]
 
     def verdicts(
         self,
@@ -286,11 +335,34 @@ class PlanPolicy(Calibrated):
         question = self._questions[state.node]
         if question in exclude:
             return Ask(())
-        if self._stops_early:
+        if not self.problem.is_yes_no:
+            sure = self._sure_votes(state)
+        elif self._stops_early:
             sure = max(1, min(self._needed(state)))
         else:
             sure = max(1, self._votes[state.node] - state.yes - state.no)
         return Ask((question,) * max(0, sure - outstanding.count(question)))
+
+    def _is_out(self, state: PlanState, slot: int) -> bool:
+        """Whether an answer trails by the margin, so that more votes for it do not count."""
+        if self.voted.vote != "margin" or self.problem.is_yes_no:
+            return False
+        leader = max(state.counts[answer] for answer, _ in self.plan.tree.branches(state.node))
+        return leader - state.counts[slot] >= self._votes[state.node]
+
+    def _sure_votes(self, state: PlanState) -> int:
+        """Votes that a node with any number of answers is sure to need still."""
+        votes = self._votes[state.node]
+        answers = [answer for answer, _ in self.plan.tree.branches(state.node)]
+        if self.voted.vote == "margin":
+            counts = sorted(state.counts[answer] for answer in answers)
+            return max(1, votes - (counts[-1] - counts[-2]))
+        left = votes - sum(state.counts)
+        if not self._stops_early:
+            return max(1, left)
+        counts = sorted(state.counts[answer] for answer in answers)
+        # the leader wins early once it is further ahead than the votes that are left
+        return max(1, (left - (counts[-1] - counts[-2])) // 2 + 1)
 
     def conclude(self, state: PlanState, reason: str) -> Label:
         """Give the plan's label at a leaf, else the best label on present evidence."""
@@ -316,16 +388,17 @@ class PlanPolicy(Calibrated):
         """Write a state as plain JSON."""
         return {
             "node": state.node,
-            "yes": state.yes,
-            "no": state.no,
-            "first": state.first,
+            "counts": list(state.counts),
+            "order": list(state.order),
             "answers": state.answers,
             "log_posterior": state.log_posterior.tolist(),
         }
 
     def load(self, data: dict[str, Any]) -> PlanState:
         """Read a state back."""
-        return PlanState(**{**data, "log_posterior": np.array(data["log_posterior"])})
+        counts, order = tuple(data["counts"]), tuple(data["order"])
+        posterior = np.array(data["log_posterior"])
+        return PlanState(data["node"], counts, order, data["answers"], posterior)
 
     def to_dict(self) -> dict[str, Any]:
         """Write the policy as plain JSON."""
@@ -365,6 +438,8 @@ def _margin_for(plan: Plan, node: NDArray[Any], cls: NDArray[Any]) -> NDArray[np
 
     error = plan.tree.problem.worker_error[plan.tree.question[node], cls]
     fused = plan.error_at(node, cls)
+    if not plan.tree.problem.is_yes_no:
+        return _several_margin_for(plan, node, cls, fused)
     if plan.tree.problem.dependence:
         return _dependent_margin_for(error, fused, plan.tree.problem.dependence)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -374,6 +449,22 @@ def _margin_for(plan: Plan, node: NDArray[Any], cls: NDArray[Any]) -> NDArray[np
     # From an error of one half on, every vote helps the wrong side: one answer is best.
     margin = np.where(error >= 0.5, 1.0, margin)
     return np.clip(margin, 1, MOST_MARGIN).astype(np.int64)
+
+
+def _several_margin_for(
+    plan: Plan, node: NDArray[Any], cls: NDArray[Any], fused: FloatArray
+) -> NDArray[np.int64]:
+    """The same by trying one margin after the other, for questions with any number of answers."""
+    margin = np.ones(node.shape, dtype=np.int64)
+    for place, (at, who) in enumerate(zip(node.tolist(), cls.tolist(), strict=True)):
+        while margin[place] < MAX_SEVERAL_MARGIN:
+            votes = np.ones(plan.tree.n_nodes, dtype=np.int64)
+            votes[at] = margin[place]
+            tried = replace(plan, votes=votes, vote="margin", pool="node")
+            if tried.error_at(np.array([at]), np.array([who]))[0] <= fused[place] * (1 + 1e-9):
+                break
+            margin[place] += 1
+    return margin
 
 
 def _dependent_margin_for(error: FloatArray, fused: FloatArray, rho: float) -> NDArray[np.int64]:
@@ -392,6 +483,8 @@ class _Curtailed(Plan):
     def answers_at(self, node: ArrayLike, cls: ArrayLike) -> FloatArray:
         node, cls = np.asarray(node), np.asarray(cls)
         problem, question = self.tree.problem, self.tree.question[node]
+        if not problem.is_yes_no:
+            return self.expected_votes(node, cls, curtailed_answers)
         error = np.where(
             problem.outcome[question, cls] == DASH, 0.5, problem.worker_error[question, cls]
         )

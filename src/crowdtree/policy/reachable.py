@@ -97,7 +97,7 @@ def _refuse_too_few_answers(policy: AdaptivePolicy) -> None:
         return
 
     def needed(error: float) -> float:
-        return fano_floor(policy.problem, error, yes_probability=policy.model.yes)
+        return fano_floor(policy.problem, error, answers=policy.model.answers)
 
     if needed(policy.target_error) <= policy.max_answers:
         return
@@ -135,7 +135,12 @@ def _after_all_answers(policy: AdaptivePolicy, items: int) -> FloatArray:
     cls = rng.choice(len(policy.state_prior), size=items, p=policy.state_prior)
     log_joint = np.tile(np.log(policy.state_prior), (items, 1))
     rho = policy.model.shared_difficulty
-    for share in policy.model.yes:
+    answers = policy.model.answers
+    for question in range(policy.problem.n_questions):
+        if len(answers) > 2:
+            _answer_one(policy, question, rng, cls, log_joint)
+            continue
+        share = answers[1][question]
         yes = np.zeros((items, 1))
         for asked in range(policy.repeats):
             table = urn(share[None, :], rho, yes, asked)
@@ -143,6 +148,29 @@ def _after_all_answers(policy: AdaptivePolicy, items: int) -> FloatArray:
             log_joint += np.where(said[:, None], np.log(table), np.log1p(-table))
             yes += said[:, None]
     return policy.by_class(normalised(log_joint))
+
+
+def _answer_one(
+    policy: AdaptivePolicy,
+    question: int,
+    rng: np.random.Generator,
+    cls: NDArray[np.intp],
+    log_joint: FloatArray,
+) -> None:
+    """Add the evidence of `repeats` simulated answers to a question with several answers."""
+    assert policy.repeats is not None
+    tables = np.stack([table[question] for table in policy.model.answers])  # [answer, class]
+    rho, rows = policy.model.shared_difficulty, np.arange(len(cls))
+    counts = np.zeros((len(tables), len(cls)))
+    for asked in range(policy.repeats):
+        shares = urn(tables[:, None, :], rho, counts[:, :, None], asked)
+        shares = np.broadcast_to(shares, (len(tables), len(cls), tables.shape[1]))
+        chance = np.cumsum(shares[:, rows, cls], axis=0)
+        said = np.minimum(
+            (rng.random(len(cls)) * chance[-1] >= chance).sum(axis=0), len(tables) - 1
+        )
+        log_joint += np.log(np.maximum(shares[said, rows], 1e-300))
+        counts[said, rows] += 1
 
 
 def _inseparable(policy: AdaptivePolicy) -> tuple[float, float, list[str]]:
@@ -160,5 +188,6 @@ def _inseparable(policy: AdaptivePolicy) -> tuple[float, float, list[str]]:
 
 def _alike(policy: AdaptivePolicy) -> NDArray[np.intp]:
     """Number of each class's group of classes that answer alike."""
-    _, group = np.unique(policy.model.yes.T.round(12), axis=0, return_inverse=True)
+    tables = np.concatenate(policy.model.answers[1:])
+    _, group = np.unique(tables.T.round(12), axis=0, return_inverse=True)
     return np.ravel(group)

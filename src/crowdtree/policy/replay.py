@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.likelihood import UNSURE
+from crowdtree.outcomes import MAX_ANSWERS
 from crowdtree.policy.base import Answer, Label, decide, normalised
 
 if TYPE_CHECKING:
@@ -58,13 +60,14 @@ class Sample(NamedTuple):
             table, truth = _from_long(problem, answers, truth)
         else:
             table = as_answers(answers)
-        classes = class_codes(problem, truth)
         table = table[:, :, None] if table.ndim == 2 else table
         if table.ndim != 3 or table.shape[1] != problem.n_questions:
             raise CrowdtreeError(
                 f"answers: expected items x {problem.n_questions} questions (x repeats), "
                 f"got shape {table.shape}"
             )
+        check_numbers(problem, table)
+        classes = class_codes(problem, truth)
         if len(classes) != len(table):
             raise CrowdtreeError(
                 f"truth: expected one class per item ({len(table)}), got {len(classes)}"
@@ -73,16 +76,34 @@ class Sample(NamedTuple):
 
 
 def as_answers(values: Any) -> NDArray[np.int8]:
-    """Answers as 0, 1 and -1 for missing ones (which may be written NaN)."""
+    """Answers by number; -1 (or NaN) for missing ones, -2 for "can't tell"."""
     try:
         table = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise CrowdtreeError("answers: expected a table of 0, 1 and -1 for missing") from None
+        raise CrowdtreeError(
+            "answers: expected a table of answers by number (0 no, 1 yes) and -1 for missing"
+        ) from None
     table = np.where(np.isnan(table), MISSING, table)
-    if not np.isin(table, (0, 1, MISSING)).all():
-        bad = table[~np.isin(table, (0, 1, MISSING))][0]
-        raise CrowdtreeError(f"answers: expected 0, 1, or -1 for missing, got {bad:g}")
+    good = (table >= UNSURE) & (table < MAX_ANSWERS) & (table == np.round(table))
+    if not good.all():
+        raise CrowdtreeError(
+            "answers: expected answers by number (0 no, 1 yes), -1 for missing, or -2 for can't "
+            f"tell, got {table[~good][0]:g}"
+        )
     return table.astype(np.int8)
+
+
+def check_numbers(problem: Problem, values: NDArray[np.int8]) -> None:
+    """Raise where an answer to a question (second axis) is none of its answers."""
+    most = values.max(axis=(0, 2), initial=MISSING)
+    over = np.flatnonzero(most >= problem.n_answers)
+    if len(over):
+        question = int(over[0])
+        numbers = f"0 to {problem.n_answers[question] - 1}"
+        raise CrowdtreeError(
+            f"answers: question {problem.questions[question]!r}: expected a number from {numbers}, "
+            f"-1 for missing, or -2 for can't tell, got {most[question]}"
+        )
 
 
 def _is_frame(answers: Any) -> bool:
@@ -104,8 +125,19 @@ def _from_long(problem: Problem, frame: Any, truth: Any) -> tuple[NDArray[np.int
         raise CrowdtreeError(f"truth: task {absent[0]!r} has no class; give one, or leave it out")
     place = {name: row for row, name in enumerate(names)}
     cells: dict[tuple[int, int], list[Any]] = {}
+    spelled = [
+        {name.casefold(): a for a, name in enumerate(row)} | {"can't tell": UNSURE}
+        for row in problem.answers
+    ]
     for task, question, label in zip(tasks, frame["question"], frame["label"], strict=True):
-        cells.setdefault((place[task], problem.question_index(str(question))), []).append(label)
+        q = problem.question_index(str(question))
+        number = spelled[q].get(label.casefold()) if isinstance(label, str) else label
+        if number is None:
+            raise CrowdtreeError(
+                f"answers: {label!r} is not an answer to question {str(question)!r}; expected "
+                f"{listing(map(repr, problem.answers[q]))}"
+            )
+        cells.setdefault((place[task], q), []).append(number)
     depth = max(map(len, cells.values()), default=1)
     table = np.full((len(names), problem.n_questions, depth), np.nan)
     for (row, question), said in cells.items():
@@ -181,10 +213,10 @@ class Stops:
         self._open = np.ones(shape, dtype=bool)
 
     def __call__(
-        self, item: IntArray, log_posterior: FloatArray, yes: Any, no: Any, answers: IntArray
+        self, item: IntArray, log_posterior: FloatArray, asked: Any, answers: IntArray
     ) -> NDArray[np.bool_]:
         """Note which items stop now; whether each has stopped at every target."""
-        policy, counts = self.policy, (yes, no, answers)
+        policy = self.policy
         plain = policy.by_class(log_posterior)
         stated = policy.stated(plain, answers)
         now = decide(stated, policy.problem.loss)
@@ -195,7 +227,7 @@ class Stops:
         self.reached[item] |= open_ & enough & sure
         over = sure
         if policy.may_give_up:
-            over = sure | policy.hopeless(stated, plain, *counts, self.targets)
+            over = sure | policy.hopeless(stated, plain, asked, answers, self.targets)
         self._open[item] = open_ & ~(enough & over)
         return np.asarray(~self._open[item].any(axis=1))
 
@@ -212,8 +244,8 @@ def replay_adaptive(
     """
     n, _, depth = values.shape
     log_posterior = np.tile(policy.start().log_posterior, (n, 1))
-    yes = np.zeros((n, policy.problem.n_questions), dtype=np.int16)
-    no, banned = yes.copy(), np.zeros(yes.shape, dtype=bool)
+    counts = np.zeros((policy.model.slots, n, policy.problem.n_questions), dtype=np.int16)
+    banned = np.zeros(counts.shape[1:], dtype=bool)
     answers = np.zeros(n, dtype=np.int64)
     keep = set(checkpoints(policy.max_answers))
     found: list[tuple[IntArray, IntArray, FloatArray]] = []
@@ -221,32 +253,31 @@ def replay_adaptive(
     while len(item):
         left = policy.max_answers - answers[item]
         if stop is not None:
-            left[stop(item, log_posterior[item], yes[item], no[item], answers[item])] = 0
+            asked = counts[:, item].sum(axis=0)
+            left[stop(item, log_posterior[item], asked, answers[item])] = 0
         question = np.full(len(item), -1)
         for rest in np.unique(np.minimum(left, policy.endgame + 1)).tolist():
             rows = np.flatnonzero((np.minimum(left, policy.endgame + 1) == rest) & (left > 0))
             if len(rows):
                 at = item[rows]
                 question[rows] = policy.choose(
-                    np.exp(log_posterior[at]), yes[at], no[at], rest, banned[at]
+                    np.exp(log_posterior[at]), counts[:, at], rest, banned[at]
                 )
         over = question < 0
         if over.any():
             at = item[over]
             found.append((at, answers[at], policy.by_class(log_posterior[at])))
             item, question = item[~over], question[~over]
-        turn = (yes + no)[item, question]
+        turn = counts[:, item, question].sum(axis=0)
         said = np.full(len(item), MISSING, dtype=np.int8)
         there = turn < depth
         said[there] = values[item[there], question[there], turn[there]]
         gone = said == MISSING
         banned[item[gone], question[gone]] = True
         at, asked, value = item[~gone], question[~gone], said[~gone]
-        before = yes[at, asked], no[at, asked]
-        evidence = policy.model.evidence(asked, value, None, before[0], before[0] + before[1])
+        evidence = policy.model.evidence(asked, value, None, counts[:, at, asked])
         log_posterior[at] = normalised(log_posterior[at] + evidence)
-        yes[at, asked] += value == 1
-        no[at, asked] += value == 0
+        counts[np.where(value == UNSURE, len(counts) - 1, value), at, asked] += 1
         answers[at] += 1
         kept = at[np.isin(answers[at], list(keep))]
         found.append((kept, answers[kept], policy.by_class(log_posterior[kept])))

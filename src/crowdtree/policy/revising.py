@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.likelihood import AnswerModel, skilled, urn
+from crowdtree.likelihood import TwoAnswers, skilled, urn
 from crowdtree.policy import AdaptivePolicy, Policy, SubtypePolicy, policy_from_dict
 from crowdtree.policy.base import Answer, FloatArray, normalised
 from crowdtree.problem import DASH
@@ -45,7 +45,7 @@ class Table:
     """How often each hypothesis (class or sub-type) occurs, and how answers depend on it."""
 
     prior: FloatArray
-    model: AnswerModel
+    model: TwoAnswers
 
     @property
     def error(self) -> FloatArray:
@@ -65,7 +65,7 @@ class Table:
         """Make a table of the same shape from what :meth:`to_dict` wrote."""
         yes = np.array(data["yes"], dtype=np.float64)
         yes.flags.writeable = False
-        model = AnswerModel(yes, self.model.sign, float(data["dependence"]))
+        model = TwoAnswers(yes, self.model.sign, float(data["dependence"]))
         return Table(np.array(data["prior"], dtype=np.float64), model)
 
 
@@ -117,9 +117,10 @@ class Gathered:
         question, value, yes, asked = kinds.T
         return cls(question, value, yes.astype(np.float64), asked.astype(np.float64), count)
 
-    def log_likelihood(self, model: AnswerModel) -> FloatArray:
+    def log_likelihood(self, model: TwoAnswers) -> FloatArray:
         """Logarithm of the probability of all answers about each item, per hypothesis."""
-        evidence = model.evidence(self.question, self.value, None, self.yes, self.asked)
+        counts = np.stack([self.asked - self.yes, self.yes])
+        evidence = model.evidence(self.question, self.value, None, counts)
         return np.asarray(self.count @ evidence)
 
 
@@ -171,7 +172,7 @@ def estimate(assumed: Table, gathered: Gathered) -> Estimated:
     """
     model = assumed.model
     believed = np.clip(model.yes, LEAST_ERROR, 1 - LEAST_ERROR)
-    start = AnswerModel(believed, model.sign, model.shared_difficulty)
+    start = TwoAnswers(believed, model.sign, model.shared_difficulty)
     strength = ITEMS_PER_CLASS * len(assumed.prior)
     table, shift = Table(assumed.prior, start), np.zeros(model.yes.shape)
     items = gathered.count.shape[0]
@@ -194,7 +195,7 @@ def estimate(assumed: Table, gathered: Gathered) -> Estimated:
 
 
 def _slopes(
-    gathered: Gathered, model: AnswerModel, posterior: FloatArray
+    gathered: Gathered, model: TwoAnswers, posterior: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Score and expected curvature of the shift of each cell."""
     each_score, each_bend = _per_answer(gathered, model)
@@ -205,7 +206,7 @@ def _slopes(
     return score, bend
 
 
-def _per_answer(gathered: Gathered, model: AnswerModel) -> tuple[FloatArray, FloatArray]:
+def _per_answer(gathered: Gathered, model: TwoAnswers) -> tuple[FloatArray, FloatArray]:
     """Score and curvature of one answer of each kind, by the shift of its cell."""
     rho, sign = model.shared_difficulty, model.sign[gathered.question]
     share = model.yes[gathered.question]
@@ -251,7 +252,7 @@ def _between_questions(shift: FloatArray, size: FloatArray) -> tuple[float, floa
     return float(chance @ np.array(centre)), float(chance @ variance)
 
 
-def _shifted(start: AnswerModel, shift: FloatArray, rho: float) -> AnswerModel:
+def _shifted(start: TwoAnswers, shift: FloatArray, rho: float) -> TwoAnswers:
     """Move the errors; no question becomes worse than useless that was not so before."""
     moved = skilled(start.yes, start.sign, -shift)
     error = np.where(start.sign > 0, 1 - moved, moved)
@@ -259,10 +260,10 @@ def _shifted(start: AnswerModel, shift: FloatArray, rho: float) -> AnswerModel:
     error = np.minimum(error, np.maximum(before, MOST_ERROR))
     yes = np.where(start.sign > 0, 1 - error, np.where(start.sign < 0, error, start.yes))
     yes.flags.writeable = False
-    return AnswerModel(yes, start.sign, rho)
+    return TwoAnswers(yes, start.sign, rho)
 
 
-def _with_dependence(gathered: Gathered, table: Table, assumed: float) -> AnswerModel:
+def _with_dependence(gathered: Gathered, table: Table, assumed: float) -> TwoAnswers:
     """Model with the likeliest dependence."""
     model = table.model
     if not gathered.asked.any():  # no question was answered twice about an item
@@ -270,11 +271,11 @@ def _with_dependence(gathered: Gathered, table: Table, assumed: float) -> Answer
     tried = np.unique(np.append(DEPENDENCES, assumed))
     value = []
     for rho in tried.tolist():
-        other = AnswerModel(model.yes, model.sign, rho)
+        other = TwoAnswers(model.yes, model.sign, rho)
         joint = np.log(table.prior) + gathered.log_likelihood(other)
         log_like = float(np.logaddexp.reduce(joint, axis=1).sum())
         value.append(log_like - abs(rho - assumed) / DEPENDENCE_MEAN)
-    return AnswerModel(model.yes, model.sign, float(tried[int(np.argmax(value))]))
+    return TwoAnswers(model.yes, model.sign, float(tried[int(np.argmax(value))]))
 
 
 def _finished(gathered: Gathered, table: Table, posterior: FloatArray, items: int) -> Estimated:

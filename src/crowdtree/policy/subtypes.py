@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
-from crowdtree.likelihood import LEAST, AnswerModel, binary_entropy
+from crowdtree.likelihood import LEAST, TwoAnswers, binary_entropy
 from crowdtree.loss import Loss
 from crowdtree.policy.adaptive import AdaptivePolicy
 from crowdtree.policy.base import FloatArray
@@ -31,13 +31,13 @@ class Mixed(Dense):
     def __init__(
         self, yes: FloatArray, members: Sequence[NDArray[np.intp]], loss: Loss | None
     ) -> None:
-        super().__init__(yes, None, loss)
+        super().__init__([1 - yes, yes], None, loss)
         self.members = members
 
     @cached_property
     def _class_of(self) -> FloatArray:
         """One row per sub-type: 1 in the column of its class."""
-        found = np.zeros((self.yes.shape[1], len(self.members)))
+        found = np.zeros((self.answers[1].shape[1], len(self.members)))
         for cls, members in enumerate(self.members):
             found[members, cls] = 1.0
         return found
@@ -54,7 +54,7 @@ class Mixed(Dense):
                 continue
             mine = posterior[:, members].sum(axis=1)
             rows = np.flatnonzero(mine > NEGLIGIBLE)
-            joint = posterior[np.ix_(rows, members)] @ self.yes[:, members].T
+            joint = posterior[np.ix_(rows, members)] @ self.answers[1][:, members].T
             share = np.clip(joint / mine[rows, None], 0, 1)
             noise[rows] += mine[rows, None] * binary_entropy(share)
         return noise
@@ -119,6 +119,7 @@ class SubtypePolicy(AdaptivePolicy):
         target_loss: float | None = None,
     ) -> None:
         check_call(SubtypePolicy, locals())
+        problem.require_yes_no("SubtypePolicy")
         super().__init__(
             problem, target_error, max_answers, price=price, repeats=repeats, width=width,
             endgame=endgame, shared_difficulty=0.0, strict=False, calibration=calibration,
@@ -134,7 +135,7 @@ class SubtypePolicy(AdaptivePolicy):
                 f"sub-types of numbers from 0 to 1, got shape {yes.shape}"
             )
         yes = np.clip(yes, LEAST, 1 - LEAST)
-        self.model = AnswerModel(yes, np.sign(yes - 0.5).astype(np.int8))
+        self.model: TwoAnswers = TwoAnswers(yes, np.sign(yes - 0.5).astype(np.int8))
 
     @property
     def state_prior(self) -> FloatArray:
@@ -146,9 +147,10 @@ class SubtypePolicy(AdaptivePolicy):
         return [np.flatnonzero(self.label == c) for c in range(self.problem.n_classes)]
 
     @cached_property
-    def _class_yes(self) -> FloatArray:
+    def _class_answers(self) -> Sequence[FloatArray]:
         parts = [self.model.yes[:, m] @ self.share[m] / self.share[m].sum() for m in self._members]
-        return np.stack(parts, axis=1)
+        yes = np.stack(parts, axis=1)
+        return [1 - yes, yes]
 
     def by_class(self, log_posterior: FloatArray) -> FloatArray:
         """Logarithm of the probability of each class, along the last axis."""

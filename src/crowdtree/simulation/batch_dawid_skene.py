@@ -173,11 +173,12 @@ def simulate_dawid_skene(
         raise CrowdtreeError(f"votes: expected a whole number from 1 to 32,000, got {votes}")
     if decoder not in get_args(Decoding):
         raise CrowdtreeError(f'decoder: expected "nearest" or "posterior", got {decoder!r}')
+    problem.require_yes_no("batch_dawid_skene")
     people = Crowd() if crowd is None else crowd
     key = int(generator(rng).integers(0, 2**63))
     block = people.block(problem, key, 0, items)
     assert isinstance(block, CrowdBlock)
-    verdict = np.empty((items, problem.n_questions))
+    verdict = np.empty((items, problem.n_questions), dtype=np.int64)
     log_ratio = np.empty((items, problem.n_questions))
     for question in range(problem.n_questions):
         fused = _fused(block, question, votes)
@@ -210,7 +211,9 @@ def _fused(block: CrowdBlock, question: int, votes: int) -> DawidSkene:
     said = np.zeros((items, votes), dtype=np.int64)
     for turn in range(votes):
         yes = said[:, :turn].sum(axis=1)
-        said[:, turn] = block.answer(rows, here, np.full(items, turn), yes).value
+        said[:, turn] = block.answer(
+            rows, here, np.full(items, turn), np.stack([turn - yes, yes])
+        ).value
     first = block.worker(rows, here, np.zeros(items, dtype=np.int64)).astype(np.int64)
     kept, place, times = _distinct(first, said)
     worker = block.worker(rows[kept, None], here[kept, None], np.arange(votes)).astype(np.int64)

@@ -350,6 +350,8 @@ def _frontiers(
 ) -> Iterator[_Found]:
     method: Literal["greedy"] | None = None if problem.n_classes <= PROVEN_UP_TO else "greedy"
     for vote in ("margin", "majority"):
+        if vote == "margin" and problem.dependence and not problem.is_yes_no:
+            continue  # computed for independent answers only
         front = frontier(
             problem,
             vote,
@@ -403,7 +405,16 @@ def _paper(tree: Tree, aim: _Aim, run: Simulate) -> Iterator[_Found]:
         ("paper", "none"),
     )
     for name, stopping in ways:
-        yield _Found(name, [_planned(plan, run, stopping) for plan in plans], True)
+        points = []
+        for value in plans:
+            try:
+                points.append(_planned(value, run, stopping))
+            except CrowdtreeError:  # several answers: too many counts of votes to follow
+                if tree.problem.is_yes_no:
+                    raise
+                break
+        if points:
+            yield _Found(name, points, True)
 
 
 def _batch(problem: Problem, aim: _Aim, run: Simulate, items: int, rng: int) -> Iterator[_Found]:
@@ -419,7 +430,7 @@ def _batch(problem: Problem, aim: _Aim, run: Simulate, items: int, rng: int) -> 
             lambda votes: run(BatchPolicy(problem, votes, "posterior")),
             BATCH_VOTES,
         ),
-        ("batch, Dawid-Skene", fused, several),
+        *([("batch, Dawid-Skene", fused, several)] if problem.is_yes_no else []),
         ("batch, nearest", lambda votes: run(BatchPolicy(problem, votes)), BATCH_VOTES),
     )
     for name, ask, counts in ways:

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.checking import check_call, describe_type
 from crowdtree.errors import CrowdtreeError
-from crowdtree.likelihood import AnswerModel, skilled, urn
-from crowdtree.policy.replay import as_answers, class_codes
+from crowdtree.likelihood import UNSURE, AnswerModel, TwoAnswers, skilled, skilled_answers, urn
+from crowdtree.policy.replay import as_answers, check_numbers, class_codes
 from crowdtree.problem import Problem, check_dependence
 
 __all__ = ["Answers", "Block", "Crowd", "CrowdBlock", "Recorded", "Source"]
@@ -191,18 +191,67 @@ class CrowdBlock:
         return self.item ^ _ANSWER
 
     def answer(
-        self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any], yes: NDArray[Any]
+        self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any], counts: NDArray[Any]
     ) -> Answers:
         """Draw answers from the model, by the worker whose turn it is."""
         cls = self.truth[rows]
+        turn = (question.astype(np.uint64) << np.uint64(20)) + repeat.astype(np.uint64)
+        drawn = uniform(mixed(self.stream[rows] + turn * _GOLDEN))
+        if not isinstance(self.model, TwoAnswers):
+            return self._several(self.model, drawn, rows, question, repeat, counts)
         share = self.model.yes[question, cls]
         skill = None
         if not self.plain:
             share, skill = self._seen(share, rows, question, repeat, cls)
-        share = urn(share, self.shared_difficulty, yes, repeat)
-        turn = (question.astype(np.uint64) << np.uint64(20)) + repeat.astype(np.uint64)
-        drawn = uniform(mixed(self.stream[rows] + turn * _GOLDEN))
+        share = urn(share, self.shared_difficulty, counts[1], repeat)
         return Answers((drawn < share).astype(np.int8), skill)
+
+    def _several(
+        self,
+        model: AnswerModel,
+        drawn: FloatArray,
+        rows: NDArray[Any],
+        question: NDArray[Any],
+        repeat: NDArray[Any],
+        counts: NDArray[Any],
+    ) -> Answers:
+        """Draw answers to questions with any number of answers."""
+        cls, skill = self.truth[rows], None
+        share = model.table[0][:, question, cls]
+        if not self.plain:
+            share, skill = self._several_seen(model, share, rows, question, repeat, cls)
+        rho = self.shared_difficulty
+        if rho:
+            asked = counts.sum(axis=0)
+            share = ((1 - rho) * share + rho * counts) / ((1 - rho) + rho * asked)
+        edges = np.cumsum(share, axis=0)
+        value = np.minimum((drawn * edges[-1] >= edges).sum(axis=0), len(edges) - 1)
+        return Answers(np.where(value == model.slots - 1, UNSURE, value).astype(np.int8), skill)
+
+    def _several_seen(
+        self,
+        model: AnswerModel,
+        share: FloatArray,
+        rows: NDArray[Any],
+        question: NDArray[Any],
+        repeat: NDArray[Any],
+        cls: IntArray,
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """P(answer) of this worker on this item, and the skill that the policy knows."""
+        worker = self.worker(rows, question, repeat)
+        skill, spammer, told = self._people
+        ability = skill[worker]
+        if self.crowd.item_difficulty:
+            ability = ability - self._hardness[rows]
+        share = skilled_answers(share, model.right[:, question, cls], ability)
+        last = self.problem.n_answers[question] - 1
+        spam = np.zeros(share.shape)
+        if self.crowd.spam == "coin":
+            spam[:] = (np.arange(len(share))[:, None] <= last) / (last + 1)
+        else:  # always the first or the last answer
+            spam[0 if self.crowd.spam == "no" else last, np.arange(len(last))] = 1.0
+        share = np.where(spammer[worker], spam, share)
+        return share, told[worker] if self.crowd.known_skill else None
 
     def worker(self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any]) -> UintArray:
         """Choose the workers: people take turns from a random start per item and question."""
@@ -224,6 +273,7 @@ class CrowdBlock:
         ability = skill[worker]
         if self.crowd.item_difficulty:
             ability = ability - self._hardness[rows]
+        assert isinstance(self.model, TwoAnswers)
         share = skilled(share, self.model.sign[question, cls], ability)
         constant = {"coin": 0.5, "yes": 1.0, "no": 0.0}[self.crowd.spam]
         share = np.where(spammer[worker], constant, share)
@@ -290,6 +340,7 @@ class Recorded:
                 f"recorded: answers to {self.values.shape[1]} questions, but the problem has "
                 f"{problem.n_questions}"
             )
+        check_numbers(problem, self.values)
         truth = class_codes(problem, self.truth[start:stop])
         return _RecordedBlock(self.values[start:stop], truth, problem)
 
@@ -315,7 +366,7 @@ class _RecordedBlock:
         rows: NDArray[Any],
         question: NDArray[Any],
         repeat: NDArray[Any],
-        yes: NDArray[Any],  # noqa: ARG002
+        counts: NDArray[Any],  # noqa: ARG002
     ) -> Answers:
         """Look the answers up."""
         depth = self.values.shape[2]
@@ -332,6 +383,7 @@ def describe_problem(problem: Problem) -> dict[str, Any]:
     return {
         "prior": problem.prior.tolist(),
         "outcome": problem.outcome.tolist(),
+        **({} if problem.is_yes_no else {"channel": problem.channel.tolist()}),
         "worker_error": problem.worker_error.tolist(),
         "dash": problem.dash,
         "dependence": problem.dependence,

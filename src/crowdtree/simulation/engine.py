@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.likelihood import UNSURE
 from crowdtree.policy import AdaptivePolicy, Answer, BatchPolicy, Label, PlanPolicy, Policy
 from crowdtree.policy.base import decide, label_errors, normalised, product
 from crowdtree.policy.batch import nearest_codeword
@@ -43,11 +44,18 @@ def run_block(policy: Policy[Any], block: Block) -> BlockRun:
     """Run a policy over a block, vectorised where the policy supports it."""
     if isinstance(policy, AdaptivePolicy) and policy.width == 1:
         return _Adaptive(policy, block).run()
+    if not policy.problem.is_yes_no or _can_be_unsure(block):
+        return run_steps(policy, block)
     if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
         return _run_plan(policy, block)
     if type(policy) is BatchPolicy:
         return _run_batch(policy, block)
     return run_steps(policy, block)
+
+
+def _can_be_unsure(block: Block) -> bool:
+    """Whether some answers may be "can't tell"."""
+    return bool(np.any(getattr(block, "values", 0) == UNSURE))
 
 
 def run_steps(policy: Policy[Any], block: Block) -> BlockRun:
@@ -73,7 +81,9 @@ class Walk:
         self.history: list[Answer | None] = []
         """Answers in their order; None where a plan went on without one."""
         self.out: list[tuple[int, int]] = []
-        self.counts = np.zeros((2, policy.problem.n_questions), dtype=np.int64)
+        self.counts = np.zeros(
+            (policy.problem.n_answers.max() + 1, policy.problem.n_questions), dtype=np.int64
+        )
         self.handed = np.zeros(policy.problem.n_questions, dtype=np.int64)
         self.closed: set[int] = set()
         self.state = policy.start()
@@ -93,7 +103,7 @@ class Walk:
             self.handed[q] += 1
         q, repeat = self.out.pop(0)
         said = self.block.answer(
-            self.row, np.array([q]), np.array([repeat]), self.counts[1, q : q + 1]
+            self.row, np.array([q]), np.array([repeat]), self.counts[:, q : q + 1]
         )
         value = int(said.value[0])
         if value == MISSING:
@@ -103,7 +113,7 @@ class Walk:
             else:
                 self.closed.add(q)
             return None
-        self.counts[value, q] += 1
+        self.counts[len(self.counts) - 1 if value == UNSURE else value, q] += 1
         answer = Answer(q, value, 0.0 if said.skill is None else float(said.skill[0]))
         self._hear(answer)
         return answer
@@ -177,8 +187,8 @@ class _Adaptive:
         self.item = np.arange(len(block.truth))
         self.state = np.zeros(len(block.truth), dtype=np.int64)
         self.log_posterior = policy.start().log_posterior[None, :]
-        self.yes = np.zeros((1, policy.problem.n_questions), dtype=np.int16)
-        self.no = self.yes.copy()
+        shape = (policy.model.slots, 1, policy.problem.n_questions)
+        self.counts = np.zeros(shape, dtype=np.int16)
         self.answers = np.zeros(1, dtype=np.int64)
         self.closed: NDArray[np.bool_] | None = None
 
@@ -189,8 +199,8 @@ class _Adaptive:
             if not len(self.item):
                 break
             here = question[self.state]
-            y, n = self.yes[self.state, here], self.no[self.state, here]
-            said = self.block.answer(self.item, here, y + n, y)
+            before = self.counts[:, self.state, here]
+            said = self.block.answer(self.item, here, before.sum(axis=0), before)
             heard = here[said.value != MISSING]
             self.found.asked[:] += np.bincount(heard, minlength=len(self.found.asked))
             self._update(question, said)
@@ -208,9 +218,8 @@ class _Adaptive:
         reason = np.where((reason < 0) & (self.answers >= policy.max_answers), 1, reason)
         if policy.may_give_up:
             rows = np.flatnonzero((reason < 0) & ~few)
-            given_up = policy.hopeless(
-                stated[rows], by_class[rows], self.yes[rows], self.no[rows], self.answers[rows]
-            )
+            asked = self.counts[:, rows].sum(axis=0)
+            given_up = policy.hopeless(stated[rows], by_class[rows], asked, self.answers[rows])
             reason[rows[given_up[:, 0]]] = REASONS.index("undecided")
         question = self._questions(np.flatnonzero(reason < 0), posterior)
         lacking = np.flatnonzero((reason < 0) & few & (question < 0))
@@ -238,41 +247,40 @@ class _Adaptive:
             mine = go_on[left == rest]
             for start in range(0, len(mine), CHUNK):
                 rows = mine[start : start + CHUNK]
-                yes, no = (self.yes[rows], self.no[rows]) if policy.counts_matter else (None, None)
+                counts = self.counts[:, rows] if policy.counts_matter else None
                 closed = None if self.closed is None else self.closed[rows]
-                question[rows] = policy.choose(posterior[rows], yes, no, rest, closed)
+                question[rows] = policy.choose(posterior[rows], counts, rest, closed)
         return question
 
     def _update(self, question: IntArray, said: Answers) -> None:
         """Split the items by their answers and update the posterior of every remaining state."""
         if said.skill is None:
-            key = 3 * self.state + said.value + 1
-            used = np.flatnonzero(np.bincount(key, minlength=3 * len(question)))
-            place = np.zeros(3 * len(question), dtype=np.int64)
+            ways = len(self.counts) + 2  # answers, "can't tell", and none
+            key = ways * self.state + said.value + 2
+            used = np.flatnonzero(np.bincount(key, minlength=ways * len(question)))
+            place = np.zeros(ways * len(question), dtype=np.int64)
             place[used] = np.arange(len(used))
-            parent, value, self.state = used // 3, used % 3 - 1, place[key]
+            parent, value, self.state = used // ways, used % ways - 2, place[key]
         else:  # different people: every item has its own row
             parent, value = self.state, said.value.astype(np.int64)
             self.state = np.arange(len(parent))
         asked = question[parent]
         rows = np.arange(len(parent))
-        self.yes, self.no, self.answers = self.yes[parent], self.no[parent], self.answers[parent]
-        before = self.yes[rows, asked]
-        evidence = self.policy.model.evidence(
-            asked, value, said.skill, before, before + self.no[rows, asked]
-        )
+        self.counts, self.answers = self.counts[:, parent], self.answers[parent]
+        evidence = self.policy.model.evidence(asked, value, said.skill, self.counts[:, rows, asked])
         gone = value == MISSING
         if gone.any() or self.closed is not None:
             evidence = np.where(gone[:, None], 0.0, evidence)
-            closed = np.zeros(self.yes.shape, bool) if self.closed is None else self.closed[parent]
+            blank_ = np.zeros(self.counts.shape[1:], bool)
+            closed = blank_ if self.closed is None else self.closed[parent]
             closed[rows[gone], asked[gone]] = True
             self.closed = closed
         before_answer = self.log_posterior[parent]
         self.log_posterior = normalised(before_answer + evidence)
         if gone.any():  # bitwise the same as before
             self.log_posterior = np.where(gone[:, None], before_answer, self.log_posterior)
-        self.yes[rows, asked] += (value == 1).astype(np.int16)
-        self.no[rows, asked] += (value == 0).astype(np.int16)
+        slot = np.where(value == UNSURE, len(self.counts) - 1, value)[~gone]
+        self.counts[slot, rows[~gone], asked[~gone]] += 1
         self.answers += ~gone
 
 
@@ -303,14 +311,14 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
     reason[list(policy.voted.handed_over)] = REASONS.index(policy.handing_over)
     while len(item):
         question = questions[node]
-        said = block.answer(item, question, yes + no, yes)
+        said = block.answer(item, question, yes + no, np.stack([no, yes]))
         there = said.value != MISSING
         found.asked[:] += np.bincount(question[there], minlength=len(found.asked))
         found.answers[item] += there
         value = said.value.astype(np.int64)
         at_once = said.skill is None and not rho
         if not at_once:
-            told = policy.model.evidence(question, value, said.skill, yes, yes + no)
+            told = policy.model.evidence(question, value, said.skill, np.stack([no, yes]))
             log_posterior[item] += np.where(there[:, None], told, 0.0)
         first = np.where((yes + no == 0) & there, value, first)
         yes, no = yes + (value == 1), no + (value == 0)
@@ -340,18 +348,19 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
     problem, n = policy.problem, len(block.truth)
     found = blank(block, problem.n_questions)
     log_posterior = np.tile(np.log(problem.prior), (n, 1))
-    verdict = np.zeros((n, problem.n_questions))
+    verdict = np.zeros((n, problem.n_questions), dtype=np.int64)
     alike = np.zeros((2, problem.n_questions, n))
     """Answers no and yes of people who are all alike: their order does not matter."""
     item = np.arange(n)
     for q in range(problem.n_questions):
         yes, no = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-        first = np.full(n, 0.5)
+        first = np.full(n, -1)
         at: Any = slice(None)  # who is asked on; a view, as long as that is everybody
         for repeat in range(policy.votes):
             rows = item[at]
             question = np.full(len(rows), q)
-            said = block.answer(rows, question, np.full(len(rows), repeat), yes[at])
+            before = np.stack([no[at], yes[at]])
+            said = block.answer(rows, question, np.full(len(rows), repeat), before)
             there = said.value != MISSING
             if not there.all():  # a missing answer ends the vote
                 at, question = rows[there], question[there]
@@ -360,7 +369,7 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
             value = said.value.astype(np.int64)
             if said.skill is not None or policy.model.shared_difficulty:
                 log_posterior[at] += policy.model.evidence(
-                    question, value, said.skill, yes[at], (yes + no)[at]
+                    question, value, said.skill, np.stack([no[at], yes[at]])
                 )
             else:
                 alike[1, q, at] += value
@@ -372,7 +381,7 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
         verdict[:, q] = np.where(yes == no, first, yes > no)
         found.answers[:] += (yes + no).astype(np.int32)
         found.asked[q] = int((yes + no).sum())
-    for counts, logs in zip(alike, policy.model.logs, strict=True):
+    for counts, logs in zip(alike, policy.model.logs, strict=False):
         log_posterior += product(counts.T, logs)
     found.reason[:] = REASONS.index("questions")
     if policy.decoder == "nearest":

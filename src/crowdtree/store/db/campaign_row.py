@@ -117,6 +117,7 @@ def list_campaigns(connection: Connection) -> list[CampaignSummary]:
 
 def definition_of(policy: AnyPolicy) -> dict[str, str]:
     """Write a policy and its problem as the columns of a campaign hold them."""
+    policy.problem.require_yes_no("campaign")
     problem = problem_to_dict(policy.problem)
     return {"problem": json.dumps(problem), "policy": json.dumps(policy.to_dict())}
 

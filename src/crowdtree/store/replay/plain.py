@@ -41,9 +41,8 @@ FATES = ("counted", "surplus", "late")
 COUNTED, SURPLUS, LATE, NO_LINE = range(4)
 """Fates of answers as numbers, in the order of `FATES`; anything else is not plain."""
 PLAIN = (ItemStatus.NEW, ItemStatus.OPEN, ItemStatus.LABELLED)
-NUMBERS = itemgetter("node", "yes", "no", "first", "answers")
 POSTERIOR = itemgetter("log_posterior")
-STATE = frozenset({"node", "yes", "no", "first", "answers", "log_posterior"})
+STATE = frozenset({"node", "counts", "order", "answers", "log_posterior"})
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 _MINE = "item_id BETWEEN :first AND :last AND +{table}.campaign_id = :campaign"
@@ -224,7 +223,7 @@ class PlainReplay:
             found.wrong[item] |= fate != now.fate
             item, now, node = item[wanted], now.chosen(wanted), node[wanted]
             yes, no = found.yes[item], found.no[item]
-            told = policy.model.evidence(now.question, now.value, now.skill, yes, yes + no)
+            told = policy.model.evidence(now.question, now.value, now.skill, np.stack([no, yes]))
             told = told * weight[place[wanted], None]
             found.log_posterior[item] = normalised(found.log_posterior[item] + told)
             found.said[item, found.answers[item]] = 2 * now.question + now.value + 1
@@ -251,7 +250,7 @@ class PlainReplay:
             states = json.loads(f"[{','.join(rows[k].state or '' for k in place.tolist())}]")
             if len(states) != len(place) or not set(map(frozenset, states)) <= {STATE}:
                 return good
-            numbers = np.array(list(map(NUMBERS, states)), dtype=np.float64)
+            numbers = np.array(list(map(_numbers, states)), dtype=np.float64)
             numbers = numbers.reshape(len(place), 5)
             stored = np.array(list(map(POSTERIOR, states)), dtype=np.float64)
         except (TypeError, ValueError):
@@ -335,11 +334,11 @@ class PlainReplay:
         return np.asarray(good)
 
     def _state(self, walked: _Walked, item: int) -> PlanState:
+        first = int(walked.first[item])
         return PlanState(
             node=int(walked.node[item]),
-            yes=int(walked.yes[item]),
-            no=int(walked.no[item]),
-            first=int(walked.first[item]),
+            counts=(int(walked.no[item]), int(walked.yes[item]), 0),
+            order=() if first < 0 else (first, 1 - first),
             answers=int(walked.answers[item]),
             log_posterior=walked.log_posterior[item],
         )
@@ -453,3 +452,10 @@ def _any(item: Ints, which: Bools, n: int) -> Bools:
 
 def _close(stored: NDArray[np.float64], replayed: NDArray[np.float64]) -> Bools:
     return np.asarray(np.isclose(stored, replayed, rtol=RELATIVE, atol=ABSOLUTE))
+
+
+def _numbers(state: dict[str, Any]) -> tuple[int, ...]:
+    """Node, votes for yes and no, first answer and answers of a stored state."""
+    no, yes, unsure = state["counts"]
+    first = state["order"][0] if state["order"] else -1
+    return state["node"], yes, no + unsure, first, state["answers"]
