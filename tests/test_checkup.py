@@ -112,3 +112,69 @@ def test_pairs_of_a_huge_table_are_skipped(monkeypatch: pytest.MonkeyPatch) -> N
     found = ct.check(table(np.eye(3, dtype=int).tolist()))
     assert found.pairs == ()
     assert "too large to compare all pairs" in found.to_text()
+
+
+def _named(problem: ct.Problem) -> ct.Problem:
+    """The same problem with answers called otherwise."""
+    return problem.replace(answers=[["a", "b"]] * problem.n_questions)
+
+
+def test_names_of_answers_change_nothing() -> None:
+    problem = ct.example("animals")
+    one, two = (ct.check(p).to_dict() for p in (problem, _named(problem)))
+    assert {k: v for k, v in one.items() if k != "notes"} == {
+        k: v for k, v in two.items() if k != "notes"
+    }
+
+
+@pytest.mark.filterwarnings("ignore:.*additional votes do not help")
+def test_questions_with_several_answers() -> None:
+    cap, size = ["red", "brown", "white"], ["small", "large"]
+    problem = ct.Problem(
+        ["a", "b", "c", "d"],
+        None,
+        ["cap", "stem", "size", "ring", "spots"],
+        [
+            ["red", "brown|white", "white", "red"],
+            ["x", "y|z", "z", "x"],  # divides as the cap does
+            ["small", "small", "-", "small"],
+            [1, 1, 0, 1],
+            ["few", "few|many", "many", "few"],  # worse than guessing
+        ],
+        [0.1, 0.2, 0.1, 0.05, 0.7],
+        answers=[cap, ["x", "y", "z"], size, None, ["few", "many", "none"]],
+    )
+    found = ct.check(problem, time_limit=5)
+    assert found.useless == {
+        "size": "the same answer for every class",
+        "spots": "people answer no better than by guessing",
+    }
+    assert found.same_questions == (("cap", "stem"),)
+    assert found.same_classes == (("a", "d"),)
+    pairs = {pair.classes: pair for pair in found.pairs}
+    assert set(pairs) == {("a", "b"), ("a", "c"), ("b", "c"), ("b", "d"), ("c", "d")}
+    assert (pairs["a", "b"].best, pairs["a", "b"].questions) == ("cap", 2)
+    assert (pairs["b", "c"].best, pairs["b", "c"].questions) == ("ring", 1)
+    text = found.to_text()
+    assert text.startswith("4 classes, 5 questions of 2 to 3 answers; several answers are right in")
+    assert "No question separates: a, d" in text
+
+
+def test_answers_between_two_classes_are_those_of_a_simulation() -> None:
+    """A vote that only counts answers right for either class, until one leads by the margin."""
+    cap = ["red", "brown", "white", "grey"]
+    problem = ct.Problem(
+        ["a", "b"], None, ["cap"], [["red", "brown"]], 0.3, answers=[cap], unsure=0.2
+    )
+    pair = ct.check(problem, time_limit=0).pairs[0]
+    rng = np.random.default_rng(1)
+    chances = [0.8 * 0.7, 0.8 * 0.1, 1 - 0.8 * 0.8]  # for, against, neither
+    lead = min(m for m in range(1, 9) if (0.125 / 0.875) ** m / (1 + (0.125 / 0.875) ** m) <= 0.01)
+    counts = []
+    for _ in range(4000):
+        margin = answers = 0
+        while abs(margin) < lead:
+            margin += int(rng.choice([1, -1, 0], p=chances))
+            answers += 1
+        counts.append(answers)
+    assert pair.answers == pytest.approx(np.mean(counts), rel=0.05)

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import crowdtree as ct
@@ -14,6 +15,11 @@ import crowdtree as ct
 LINES = Path(__file__).with_name("wrong_input.txt").read_text(encoding="utf-8").splitlines()
 CALLS = list(zip(LINES[::2], (line.strip() for line in LINES[1::2]), strict=True))
 """Calls, each with the beginning of its message in the line below."""
+
+
+def _two_classes(outcome: Any = ((0, 1),), **options: Any) -> ct.Problem:
+    """A problem of two classes and a question."""
+    return ct.Problem(["a", "b"], None, ["q"], outcome, 0.1, **options)
 
 
 @cache
@@ -28,6 +34,8 @@ def names() -> dict[str, Any]:
         learned = ct.learn(answers)
     return {
         "ct": ct,
+        "np": np,
+        "P": _two_classes,
         "problem": problem,
         "tree": tree,
         "plan": plan,

@@ -16,6 +16,7 @@ from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.frontiers import Goal
 from crowdtree.loss import Loss
+from crowdtree.outcomes import SEVERAL
 from crowdtree.planning.adaptive_curve import AdaptiveCurve, quick_items
 from crowdtree.planning.trees import no_first_question
 from crowdtree.problem import DASH, Problem
@@ -100,10 +101,11 @@ class Checkup(HtmlShown):
 
     def _first_questions(self) -> int:
         """Questions that may be asked before anything is known."""
-        outcome = self.problem.outcome
-        splits = (outcome == 0).any(axis=1) & (outcome == 1).any(axis=1)
-        if self.problem.dash == "inapplicable":
-            splits &= (outcome != DASH).all(axis=1)
+        problem = self.problem
+        exists = np.arange(len(problem.right))[:, None] < problem.n_answers
+        splits = (~problem.right.all(axis=2) | ~exists).all(axis=0)  # each answer rules some out
+        if problem.dash == "inapplicable":
+            splits &= (problem.outcome != DASH).all(axis=1)
         return int(splits.sum())
 
     def __repr__(self) -> str:
@@ -122,7 +124,7 @@ class Checkup(HtmlShown):
         problem = self.problem
         yield (
             f"{plural(problem.n_classes, 'class', 'classes')}, "
-            f"{plural(problem.n_questions, 'question')}."
+            f"{plural(problem.n_questions, 'question')}{_answers_words(problem)}."
         )
         if problem.notes:
             yield f"Note: {'; '.join(problem.notes)}"
@@ -155,6 +157,8 @@ class Checkup(HtmlShown):
         if not count:
             return "none"
         meaning = "both answers are right, each half the time"
+        if problem.n_answers.max() > 2:
+            meaning = "every answer is right, each equally often"
         if problem.dash == "inapplicable":
             meaning = (
                 "a tree does not ask a question while a class with - is possible, so "
@@ -168,17 +172,19 @@ class Checkup(HtmlShown):
         """Classes that no tree separates: their answers are the same, or some are ``-``."""
         alike = {frozenset(group) for group in self.same_classes}
         blocked = [group for group in self.groups if frozenset(group) not in alike]
+        shared = " or shared" if (self.problem.outcome == SEVERAL).any() else ""
         if not self.groups and not alike:
             yield "Duplicate classes: none"
         for words, groups in (
             ("No question separates", list(self.same_classes)),
-            ("Not separable, because answers are -", blocked),
+            (f"Not separable, because answers are -{shared}", blocked),
         ):
             yield from (f"{words}: {listing(group, 10)}" for group in groups[:10])
             if len(groups) > 10:
                 yield f"{words}: {len(groups) - 10:,} more groups"
         if blocked and self.problem.dash == "inapplicable":
-            yield "If both answers are right where - is, pass dash='either' (--dash either)."
+            which = "both answers are" if self.problem.n_answers.max() == 2 else "every answer is"
+            yield f"If {which} right where - is, pass dash='either' (--dash either)."
 
     def _pair_lines(self) -> Iterator[str]:
         if not self.pairs:
@@ -207,6 +213,16 @@ class Checkup(HtmlShown):
             for cost in self.costs
         ]
         yield from _aligned(rows)
+
+
+def _answers_words(problem: Problem) -> str:
+    """How many answers questions have, where not all are yes/no, and cells with several right."""
+    words = ""
+    if problem.n_answers.max() > 2:
+        words = f" of {problem.n_answers.min()} to {problem.n_answers.max()} answers"
+    several = int((problem.outcome == SEVERAL).sum())
+    share = percent(several / problem.outcome.size)
+    return f"{words}; several answers are right in {share} of the cells" if several else words
 
 
 def _loss_words(loss: Loss, classes: tuple[str, ...]) -> str:
@@ -298,54 +314,74 @@ def _useless(problem: Problem) -> dict[str, str]:
     """Questions that cannot tell any classes apart, with the reason."""
     found = {}
     for q, name in enumerate(problem.questions):
-        row = problem.outcome[q]
-        definite = row[row != DASH]
-        if not len(definite):
+        definite = problem.outcome[q] != DASH
+        right = problem.right[: problem.n_answers[q], q][:, definite]
+        guessing = 1 - right.sum(axis=0) / len(right)
+        if not definite.any():
             found[name] = "- for every class"
-        elif (definite == definite[0]).all():
-            found[name] = "the same answer for every class"
-        elif (problem.worker_error[q][row != DASH] >= 0.5).all():
+        elif (right == right[:, :1]).all():
+            found[name] = f"the same answer{_several(right)} for every class"
+        elif (problem.worker_error[q][definite] >= guessing).all():
             found[name] = "people err half the time or more"
+            if len(right) > 2:
+                found[name] = "people answer no better than by guessing"
     return found
 
 
+def _several(right: NDArray[np.bool_]) -> str:
+    return "s" if right[:, 0].sum() > 1 else ""
+
+
+def _definite(problem: Problem) -> NDArray[np.bool_]:
+    """Table of right answers in which ``-`` has none."""
+    return np.asarray(problem.right & (problem.outcome != DASH))
+
+
 def _same_questions(problem: Problem, useless: dict[str, str]) -> tuple[tuple[str, ...], ...]:
-    """Questions that divide the classes in the same way, even if yes and no are exchanged."""
-    found: dict[bytes, list[str]] = {}
+    """Questions that divide the classes in the same way, whatever their answers are called."""
+    found: dict[tuple[bytes, ...], list[str]] = {}
+    right = _definite(problem)
     for q, name in enumerate(problem.questions):
         if name not in useless:
-            row = problem.outcome[q]
-            other = np.where(row == DASH, DASH, 1 - row).astype(row.dtype)
-            found.setdefault(min(row.tobytes(), other.tobytes()), []).append(name)
+            parts = sorted(row.tobytes() for row in right[:, q] if row.any())
+            found.setdefault(tuple(parts), []).append(name)
     return tuple(tuple(names) for names in found.values() if len(names) > 1)
 
 
 def _same_classes(problem: Problem) -> tuple[tuple[str, ...], ...]:
-    """Classes with the same answer to every question."""
+    """Classes with the same right answers to every question."""
     found: dict[bytes, list[str]] = {}
-    for name, column in zip(problem.classes, problem.outcome.T, strict=True):
-        found.setdefault(column.tobytes(), []).append(name)
+    for c, name in enumerate(problem.classes):
+        column = problem.outcome[:, c].tobytes()
+        if (problem.outcome[:, c] == SEVERAL).any():
+            column += problem.right[:, :, c].tobytes()
+        found.setdefault(column, []).append(name)
     return tuple(tuple(names) for names in found.values() if len(names) > 1)
 
 
 def _pairs(problem: Problem) -> Iterator[Pair]:
     """The pairs whose best question is worst; of equals the ones that fewest questions separate.
 
-    A question separates two classes if its answers are definite and differ, and its error for the
-    pair is the larger of the two.
+    A question separates two classes if no answer is right for both, and its error for the pair is
+    the larger of the two.
     """
     best, which, count = _separations(problem)
     first, second = np.nonzero(np.triu(count, 1))
     weight = problem.prior[first] + problem.prior[second]
     order = np.lexsort((-weight, count[first, second], -best[first, second]))[:MOST_PAIRS]
     for i, j in zip(first[order].tolist(), second[order].tolist(), strict=True):
-        error = float(best[i, j])
+        question, error = int(which[i, j]), float(best[i, j])
+        answers = (
+            _answers(error, problem.dependence)
+            if problem.is_yes_no
+            else _answers_between(problem, question, i, j)
+        )
         yield Pair(
             (problem.classes[i], problem.classes[j]),
             int(count[i, j]),
-            problem.questions[int(which[i, j])],
+            problem.questions[question],
             error,
-            _answers(error, problem.dependence),
+            answers,
         )
 
 
@@ -353,6 +389,8 @@ def _separations(
     problem: Problem,
 ) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32]]:
     """For every two classes the least error of a question between them, which, and how many."""
+    if problem.n_answers.max() > 2 or (problem.outcome == SEVERAL).any():
+        return _separations_of_sets(problem)
     n = problem.n_classes
     best, which = np.full((n, n), np.inf), np.zeros((n, n), np.int32)
     for q, row in enumerate(problem.outcome):
@@ -366,6 +404,40 @@ def _separations(
     count = (no.T @ yes).astype(np.int32)
     which = np.where(best <= best.T, which, which.T)
     return np.minimum(best, best.T), which, count + count.T
+
+
+def _separations_of_sets(
+    problem: Problem,
+) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32]]:
+    """:func:`_separations` for any answers; classes that share a right answer are not separated."""
+    n = problem.n_classes
+    best, which = np.full((n, n), np.inf), np.zeros((n, n), np.int32)
+    count = np.zeros((n, n), np.int32)
+    for q, error in enumerate(problem.worker_error):
+        right = problem.right[:, q].astype(np.float32)
+        definite = problem.outcome[q] != DASH
+        apart = (right.T @ right == 0) & definite & definite[:, None]
+        count += apart
+        worse = np.maximum.outer(error, error)
+        better = apart & (worse < best)
+        best[better], which[better] = worse[better], q
+    return best, which, count
+
+
+def _answers_between(problem: Problem, question: int, one: int, two: int) -> float | None:
+    """Expected answers until two classes are told apart, from answers that are right for either.
+
+    Other answers, and "can't tell", only cost. An upper bound where the two differ in reliability.
+    """
+    right, chances = problem.right[:, question], problem.channel[0, :, question]
+    told = np.ones(problem.n_classes) if problem.unsure is None else 1 - problem.unsure[question]
+    errors, shares = [], []
+    for this, other in ((one, two), (two, one)):
+        correct, wrong = (float(chances[right[:, c], this].sum()) for c in (this, other))
+        errors.append(wrong / (correct + wrong) if correct + wrong > 0 else 0.5)
+        shares.append((correct + wrong) * told[this])
+    votes = _answers(max(errors), problem.dependence)
+    return None if votes is None else votes / float(min(shares))
 
 
 def _answers(error: float, dependence: float) -> float | None:

@@ -15,7 +15,7 @@ import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -135,6 +135,8 @@ class Columns(Mapping[str, list[str]]):
         What the column of the items is called in the file.
     name
         The file or files, for messages.
+    skips
+        How many answers to each question say nothing, where these were left out.
 
     Examples
     --------
@@ -148,6 +150,7 @@ class Columns(Mapping[str, list[str]]):
     notes: tuple[str, ...] = ()
     task_column: str = "task"
     name: str = "answers"
+    skips: Mapping[str, int] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> list[str]:
         return self.column[name].texts()

@@ -98,6 +98,17 @@ PROBLEMS: dict[str, bytes | str] = {
     "book.xlsx": "not a workbook",
     "hollow.xlsx": _zip(a_txt="hello"),
     "cut.xlsx": _zip(a_txt="hello")[:40],
+    "words_mixed.csv": _first("flies,0.05,often,seldom,1,never"),
+    "words_sign.csv": _first("flies,0.05,often,seldom,?,-"),
+    "words_many.csv": _first("flies,0.05," + "|".join(f"w{n}" for n in range(40)) + ",u,v,w"),
+    "words_typo.csv": "question,error,answers,a,b\nq,0.1,red|brown,red,brwon\n",
+    "words.yaml": YAML.replace("[0, 1]}", "[red, 1]}"),
+    "answers.yaml": YAML.replace("[0, 1]}", "[x, y], answers: [x, z]}"),
+    "table.yaml": YAML.replace("[0, 1]}", "[x, y], table: [[0.5, 0.5], [0.4, 0.5]]}"),
+    "unsure.json": json.dumps(PROBLEM | {"unsure": 1}),
+    "confusion.json": json.dumps(PROBLEM).replace(
+        '"error"', '"confusion": [[1, 0], [1, 1]], "error"'
+    ),
     "list.yaml": "- a\n- b\n",
     "tabs.yaml": "classes:\n\t- a\n",
     "alias.yaml": "classes: &x [a, b]\nquestions: *x\n",
@@ -427,7 +438,7 @@ design birds.csv --rows columns
 design birds.csv --objective cheapest
 design birds.csv --gap-limit 5%
 design birds.csv --price 5,00
-design birds.csv --worker-error 10%
+design birds.csv --worker-error 110%
 design birds.csv --loss nowhere.csv
 design birds.csv --loss birds.csv
 design birds.csv birds.csv
@@ -440,7 +451,7 @@ staff birds.csv --workers 4 --price -2
 staff plan.json --workers 4 --dash either
 frontier birds.csv --vote loudest
 frontier birds.csv --method best
-frontier birds.csv --error 5%
+frontier birds.csv --error 105%
 frontier birds.csv --error 0.1 --price inf
 frontier birds.csv --max-votes 1.5
 frontier birds.csv --undecided nan
@@ -464,7 +475,7 @@ new nowhere/deeper/t.yaml
 learn answers.csv --format spreadsheet
 learn answers.csv --gold nowhere.csv
 learn answers.csv --level 95%
-audit plan labels.csv --bound 5%
+audit plan labels.csv --bound 105%
 audit start labels.csv -o new.json --seed x
 audit next audit.json -n 1.5
 audit show nowhere.json

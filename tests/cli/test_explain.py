@@ -47,7 +47,7 @@ def test_explain_takes_answers_and_a_plan_and_writes_a_page(tmp_path, capsys):
     ("words", "says"),
     [
         (["--class", "unicorn"], "class: 'unicorn' is not in the problem"),
-        (["--answers", "T1=perhaps"], "expected question=yes or question=no, got 'T1=perhaps'"),
+        (["--answers", "T1=perhaps"], "expected T1=no, T1=yes, got 'T1=perhaps'"),
         (["--answers", "yes"], "got 'yes'"),
         (["--answers", "T9=yes"], "T9"),
         (["--html", "trace.gif"], "use --html trace.html"),

@@ -66,7 +66,11 @@ def test_short_document(tmp_path: Path) -> None:
     ("old", "new", "words"),
     [
         ("description", "descripton", ["classes[0].descripton: no such field", "description"]),
-        ("text:", "txt:", ["questions[0].txt: no such field; use one of name, text, error"]),
+        (
+            "text:",
+            "txt:",
+            ["questions[0].txt: no such field; use one of name, text, answers, error"],
+        ),
         ("worker_error", "worker_eror", ["worker_eror: no such field; use one of crowdtree"]),
         ("classes:", "class:", ["classes: is missing"]),
         ("name: q2", "name: 2", ["questions[1].name: expected text, got '2'; put it in quotes"]),
@@ -82,7 +86,7 @@ def test_short_document(tmp_path: Path) -> None:
         (', "-"]', "]", ["questions[0] ('q1').outcome: expected 3 cells, one per class, got 2"]),
         ("c: 0, ", "", ["questions[1] ('q2').outcome: class 'c' is missing"]),
         ("c: 0, ", "d: 0, ", ["questions[1] ('q2').outcome: 'd' is not a class"]),
-        ("c: 0, ", "c: [0], ", ["questions[1] ('q2').outcome: class 'c' is a list of 1"]),
+        ("c: 0, ", "c: {d: 0}, ", ["questions[1] ('q2').outcome: class 'c' is fields"]),
         ("error: 0.1", "error: 1.1", ["question 'q1' has 1.1", "from 0 to 1"]),
         ("error: 0.1", "error: [0.1, x, 0.1]", ["questions[0] ('q1').error: class 'b' is 'x'"]),
         ("worker_error: 0.3", "", ["questions[1] ('q2'): has no error", "worker_error:"]),

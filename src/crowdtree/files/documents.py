@@ -10,6 +10,16 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.files.cells import Spellings, cell_code, cell_number
+from crowdtree.files.words import (
+    BadCellError,
+    WordRow,
+    cell_words,
+    is_counts,
+    join_rows,
+    read_words,
+    unused_answers,
+)
+from crowdtree.outcomes import YES_NO, check_answers
 from crowdtree.problem import DASH, PRIOR_TOLERANCE, Dash, Problem, check_names
 from crowdtree.text import squeezed
 
@@ -59,13 +69,27 @@ def problem_from_dict(
     classes = named(source, check_names, names, "classes", at_least=2)
     places = {name: place for place, name in enumerate(classes)}
     spellings = Spellings()
+    words: dict[int, WordRow] = {}
     outcome = np.empty((len(found.questions), len(classes)), dtype=np.int8)
     for q, entry in enumerate(found.questions):
-        where = f"{source}: questions[{q}] ({one_line(entry.name)}).outcome"
-        cells = _by_class(entry.outcome, places, where, None)
-        outcome[q] = _outcomes(cells, classes, where, spellings)
+        where = f"{source}: questions[{q}] ({one_line(entry.name)})"
+        cells = _by_class(entry.outcome, places, f"{where}.outcome", None)
+        declared = named(where, _declared, entry)
+        row = _outcomes(cells, classes, f"{where}.outcome", spellings, declared)
+        if isinstance(row, WordRow):
+            words[q] = row
+        outcome[q] = row.codes() if isinstance(row, WordRow) else row
     if worker_error is None:
         worker_error = _errors(found, places, outcome, source)
+    cells_right, answers = join_rows(outcome, words, len(outcome))
+    fields = {
+        what: {
+            entry.name: rows
+            for entry in found.questions
+            if (rows := getattr(entry, what)) is not None
+        }
+        for what in ("confusion", "table")
+    }
     shares, notes = as_shares(_prior(own, classes, source), normalise)
     made = named(
         source,
@@ -73,8 +97,11 @@ def problem_from_dict(
         classes,
         named(source, chosen_prior, classes, shares, prior),
         [entry.name for entry in found.questions],
-        outcome,
+        cells_right,
         worker_error,
+        answers=answers,
+        **{what: rows or None for what, rows in fields.items()},
+        unsure=_unsure(found, places, source),
         texts=[entry.text for entry in found.questions],
         descriptions=descriptions,
         dash=dash or found.dash,
@@ -82,7 +109,16 @@ def problem_from_dict(
         dependence=found.dependence if dependence is None else dependence,
         loss=found.loss if loss is None else loss(classes),
     )
-    return with_notes(made, [*([] if prior is not None else notes), *spellings.notes()])
+    said = [
+        f"question {one_line(found.questions[q].name)}: {note}"
+        for q, row in words.items()
+        for note in row.notes
+    ]
+    return with_notes(made, [*([] if prior is not None else notes), *spellings.notes(), *said])
+
+
+def _declared(entry: Any) -> tuple[str, ...] | None:
+    return None if entry.answers is None else check_answers([entry.answers], (entry.name,))[0]
 
 
 def chosen_prior(classes: Sequence[str], own: Any, given: Any) -> Any:
@@ -124,7 +160,7 @@ def as_shares(prior: list[float] | None, normalise: bool) -> tuple[list[float] |
 def with_notes(problem: Problem, notes: Iterable[str]) -> Problem:
     """Attach how the file was understood to the problem that was made of it."""
     twins = [*_twins(problem.classes, "classes"), *_twins(problem.questions, "questions")]
-    object.__setattr__(problem, "notes", (*notes, *twins))
+    object.__setattr__(problem, "notes", (*notes, *unused_answers(problem), *twins))
     return problem
 
 
@@ -186,22 +222,40 @@ _CODES: dict[Any, int] = {0: 0, 1: 1, -1: DASH, "0": 0, "1": 1, "-": DASH}
 
 
 def _outcomes(
-    cells: list[Any], classes: Sequence[str], where: str, spellings: Spellings
-) -> list[int]:
-    try:
-        return [_CODES[cell] for cell in cells]
-    except (KeyError, TypeError):
-        spellings.add_outcomes(cells)
-    row = []
-    for name, cell in zip(classes, cells, strict=True):
+    cells: list[Any],
+    classes: Sequence[str],
+    where: str,
+    spellings: Spellings,
+    declared: tuple[str, ...] | None,
+) -> list[int] | WordRow:
+    place: int | None = None
+    remedy = 'write 0, 1 or "-"'
+    if declared is None:
         try:
-            row.append(cell_code(cell))
-        except KeyError:
-            found = "is missing" if cell is None else f"is {one_line(cell)}"
-            raise CrowdtreeError(
-                f'{where}: class {one_line(name)} {found}; write 0, 1 or "-"'
-            ) from None
-    return row
+            return [_CODES[cell] for cell in cells]
+        except (KeyError, TypeError):
+            codes = [_code(cell) for cell in cells]
+        found = [code for code in codes if code is not None]
+        if len(found) == len(cells):
+            spellings.add_outcomes(cells)
+            return found
+        place = codes.index(None)
+    if declared is not None or isinstance(cells[place or 0], str | list) or is_counts(cells):
+        try:
+            return read_words(cells, declared)
+        except BadCellError as fault:
+            place, remedy = fault.place, fault.remedy
+    if place is None:
+        raise CrowdtreeError(f"{where}: {remedy}")
+    got = "is missing" if cells[place] is None else f"is {one_line(cells[place])}"
+    raise CrowdtreeError(f"{where}: class {one_line(classes[place])} {got}; {remedy}")
+
+
+def _code(cell: Any) -> int | None:
+    try:
+        return cell_code(cell)
+    except KeyError:
+        return None
 
 
 def _errors(
@@ -214,6 +268,8 @@ def _errors(
     for q, entry in enumerate(found.questions):
         where = f"{source}: questions[{q}] ({one_line(entry.name)})"
         whole = found.worker_error if entry.error is None else entry.error
+        if whole is None and (entry.table or entry.confusion):
+            continue
         if whole is None:
             raise CrowdtreeError(
                 f"{where}: has no error; add error: to it, or worker_error: for all questions"
@@ -221,19 +277,48 @@ def _errors(
         if isinstance(whole, float):
             errors[q] = whole
             continue
-        cells = _by_class(whole, places, f"{where}.error", found.worker_error)
-        for name, cell, place in zip(places, cells, range(len(cells)), strict=True):
-            if cell is None and outcome[q, place] == DASH:
-                continue
-            if isinstance(cell, str) and 0 <= cell_number(cell) <= 1:
-                cell = cell_number(cell)
-            if isinstance(cell, bool) or not isinstance(cell, int | float):
-                got = "is missing" if cell is None else f"is {one_line(cell)}"
-                raise CrowdtreeError(
-                    f"{where}.error: class {one_line(name)} {got}; write a number from 0 to 1"
-                )
-            errors[q, place] = cell
+        needless = (outcome[q] == DASH) | (entry.table is not None)
+        errors[q] = _numbers(whole, places, f"{where}.error", found.worker_error, needless.tolist())
     return errors
+
+
+def _numbers(
+    cells: Any, places: dict[str, int], where: str, default: Any, needless: Sequence[bool]
+) -> list[float]:
+    """Read a number for each class; NaN where it is missing and not needed."""
+    row = []
+    for name, cell, free in zip(
+        places, _by_class(cells, places, where, default), needless, strict=True
+    ):
+        if cell is None and free:
+            cell = float("nan")
+        if isinstance(cell, str) and 0 <= cell_number(cell) <= 1:
+            cell = cell_number(cell)
+        if isinstance(cell, bool) or not isinstance(cell, int | float):
+            got = "is missing" if cell is None else f"is {one_line(cell)}"
+            raise CrowdtreeError(
+                f"{where}: class {one_line(name)} {got}; write a number from 0 to 1"
+            )
+        row.append(cell)
+    return row
+
+
+def _unsure(found: Any, places: dict[str, int], source: str) -> NDArray[np.float64] | None:
+    """Chance of "can't tell" per cell: the question's own, else the class's, else the file's."""
+    whole = found.unsure or 0.0
+    entries = (None if isinstance(entry, str) else entry.unsure for entry in found.classes)
+    by_class = [whole if share is None else share for share in entries]
+    rows = []
+    for q, entry in enumerate(found.questions):
+        row = by_class if entry.unsure is None else entry.unsure
+        if isinstance(row, float):
+            row = [row] * len(places)
+        elif entry.unsure is not None:
+            where = f"{source}: questions[{q}] ({one_line(entry.name)}).unsure"
+            row = _numbers(row, places, where, whole, [False] * len(places))
+        rows.append(row)
+    table = np.array(rows, dtype=np.float64)
+    return table if table.any() else None
 
 
 def problem_to_dict(problem: Problem) -> dict[str, Any]:
@@ -243,7 +328,6 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
     >>> problem_to_dict(problem)["questions"]
     [{'name': 'q', 'error': 0.1, 'outcome': [0, '-']}]
     """
-    shown_as: dict[int, Any] = {0: 0, 1: 1, DASH: "-"}
     classes = [
         {"name": name, "prior": prior}
         | ({"description": problem.descriptions[c]} if problem.descriptions else {})
@@ -255,8 +339,17 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
         entry: dict[str, Any] = {"name": name}
         if problem.texts:
             entry["text"] = problem.texts[q]
-        entry["error"] = row[0] if problem.error_per_question else row
-        entry["outcome"] = [shown_as[cell] for cell in problem.outcome[q].tolist()]
+        if problem.answers[q] != YES_NO:
+            entry["answers"] = list(problem.answers[q])
+        table = None if problem.table is None else problem.table[:, q]
+        if table is None or np.isnan(table[0]).any():
+            entry["error"] = row[0] if problem.error_per_question else row
+        if table is not None and not np.isnan(table[0]).all():
+            entry["table"] = _table_rows(table[: problem.n_answers[q]])
+        if problem.unsure is not None and problem.unsure[q].any():
+            unsure = problem.unsure[q].tolist()
+            entry["unsure"] = unsure[0] if len(set(unsure)) == 1 else unsure
+        entry["outcome"] = cell_words(problem, q)
         questions.append(entry)
     return {
         "crowdtree": 1,
@@ -267,3 +360,7 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
         "classes": classes,
         "questions": questions,
     }
+
+
+def _table_rows(table: NDArray[np.float64]) -> list[list[float | None]]:
+    return [[None if np.isnan(value) else value for value in row] for row in table.tolist()]

@@ -11,12 +11,14 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.reading import MB, open_source, shown
 
 __all__ = [
+    "DELTA",
     "DOCUMENTS",
     "ENDINGS",
     "MOST_BYTES",
     "beside",
     "ending_of",
     "ending_of_content",
+    "is_delta",
 ]
 
 MOST_BYTES = {
@@ -31,6 +33,8 @@ MOST_BYTES = {
 """The largest file of each kind that is read."""
 ENDINGS = tuple(MOST_BYTES)
 DOCUMENTS = (".yaml", ".yml", ".json")
+DELTA = ("specs", "chars", "items")
+"""Files of a field guide in the DELTA format, in one folder."""
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:
@@ -43,12 +47,21 @@ def ending_of(path: str | os.PathLike[str]) -> str:
     for ending in sorted(ENDINGS, key=len, reverse=True):
         if name.endswith(ending):
             return ending
+    if is_delta(Path(path)):
+        return ".delta"
     if os.path.isdir(path):
         raise CrowdtreeError(f"{shown(path)}: is a folder; give the name of a file in it")
     hint = " (save an old .xls workbook as .xlsx)" if name.endswith((".xls", ".ods")) else ""
     raise CrowdtreeError(
         f"{shown(path)}: unknown file extension; expected one of {', '.join(ENDINGS)}{hint}"
     )
+
+
+def is_delta(path: Path) -> bool:
+    """Whether a path is a folder with a field guide, or one of its files."""
+    if path.is_dir():
+        return any((path / name).is_file() for part in DELTA for name in (part, part.upper()))
+    return path.name.lower().removesuffix(".txt") in DELTA and path.is_file()
 
 
 _YAML = re.compile(

@@ -204,8 +204,8 @@ def _refuse_corner(grid: Grid, number: int, corner: str) -> NoReturn:
     grid.refuse(
         number,
         f"expected question (or test) as the first column, got {one_line(corner)}; the header is "
-        "question,error,<class>,... or class,prior,<question>,... with one row per question or "
-        "class; rename the column, or pass rows= (--rows questions or classes); answers are for "
+        "question,error,<class>,... or class,prior,<question>,...; rename the column, or pass "
+        "rows= (--rows questions or classes); answers are for "
         'crowdtree learn, or load(path, "answers")',
     )
 

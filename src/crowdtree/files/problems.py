@@ -33,6 +33,7 @@ from crowdtree.files.layouts import Grid, Rows
 from crowdtree.files.losses import loss_rows, read_loss
 from crowdtree.files.table_reader import Kind, Table, read_table
 from crowdtree.files.table_writer import error_rows, problem_rows
+from crowdtree.files.words import join_rows
 from crowdtree.files.yaml_json import parse_document, write_document
 from crowdtree.problem import DASH, Dash, Problem
 from crowdtree.reading import Source, has_content, open_source, shown
@@ -43,6 +44,7 @@ EXAMPLES: Mapping[str, str] = {
     "table1": "table1.csv",
     "animals": "animals.yaml",
     "mushrooms": "mushrooms.yaml",
+    "leaves": "leaves.yaml",
 }
 """Names of the example problems, and their files."""
 
@@ -70,8 +72,8 @@ def load_problem(
     ----------
     source
         A ``.csv``, ``.tsv``, ``.csv.gz``, ``.xlsx``, ``.yaml``, ``.yml`` or ``.json`` file (its
-        path, its bytes, or a binary stream), or a pandas or polars data frame laid out like the
-        CSV file.
+        path, its bytes, or a binary stream), a pandas or polars data frame laid out like the CSV
+        file, or a folder with a field guide in the DELTA format (``specs``, ``chars``, ``items``).
     name
         File name of bytes or of a stream that has none: its extension determines the format.
     errors
@@ -166,6 +168,13 @@ def load_problem(
         if loss is not None:
             options["loss"] = lambda classes: read_loss(loss, classes)
         return problem_from_dict(data, source.name, prior, worker_error, **options)
+    if isinstance(source, Source) and ending_of(source.name) == ".delta":
+        if errors is not None or strengths:
+            raise CrowdtreeError(
+                f"{'strengths' if strengths else 'errors'}: expected a table (.csv, .xlsx, a "
+                f"frame), got the field guide {source.name}"
+            )
+        return _field_guide(source, prior, worker_error, loss, options)
     kind: Kind = "strength" if strengths is True else "outcome"
     table, near = _read(source, kind, "frame", rows)
     if prior is None:
@@ -182,14 +191,48 @@ def load_problem(
     if strengths is False:
         if worker_error is None:
             worker_error = _errors_of(table, errors, near.errors)
-        made = named(table.grid.source, Problem, *parts, table.body, worker_error, **options)
+        body, options["answers"] = join_rows(table.body, table.words, len(table.questions))
+        made = named(table.grid.source, Problem, *parts, body, worker_error, **options)
         return with_notes(made, table.notes)
+    if table.words:
+        raise CrowdtreeError(
+            f"strengths: expected yes/no questions only, but question "
+            f"{one_line(table.questions[next(iter(table.words))])} has named answers"
+        )
     options |= {"unclear": unclear, "least_error": least_error, "missing_error": missing_error}
     strength = table.body
     if strengths is not True:
         strength, options["outcome"] = _aligned(table, strengths, "strengths"), table.body
     made = named(table.grid.source, Problem.from_strength, *parts, strength, **options)
     return with_notes(made, table.notes)
+
+
+def _field_guide(
+    source: Source, prior: Any, worker_error: Any, loss: Any, options: dict[str, Any]
+) -> Problem:
+    """Make a problem of a field guide, which says nothing about priors and errors."""
+    from crowdtree.files.delta import read_delta
+
+    guide = read_delta(source)
+    if worker_error is None:
+        raise CrowdtreeError(
+            f"{guide.source}: a field guide has no errors; expected worker_error=0.1 "
+            "(--worker-error 0.1), how often a worker errs"
+        )
+    notes = list(guide.notes)
+    if prior is None:
+        notes.append("equal shares of the classes are assumed")
+    if options["dash"] is None:
+        notes.append('where a state is missing or variable, every answer is right (dash="either")')
+    options |= {
+        "dash": options["dash"] or "either",
+        "dependence": options["dependence"] or 0.0,
+        "loss": None if loss is None else read_loss(loss, guide.classes),
+    }
+    shares = named(guide.source, chosen_prior, guide.classes, None, prior)
+    parts = (guide.classes, shares, guide.questions, guide.right, worker_error)
+    made = named(guide.source, Problem, *parts, answers=guide.answers, **options)
+    return with_notes(made, notes)
 
 
 class _Near(NamedTuple):
@@ -315,12 +358,14 @@ def save_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
     """
     path = Path(path)
     ending = ending_of(path)
+    if ending == ".delta":
+        raise CrowdtreeError(f"{shown(path)}: field guides are read only; save a .csv or .yaml")
     if ending in DOCUMENTS:
         write_document(path, problem_to_dict(problem))
     elif ending == ".xlsx":
-        write_workbook(path, {"problem": problem_rows(problem)} | _tables_beside(problem))
+        write_workbook(path, {"problem": problem_rows(problem)} | _tables_beside(problem, path))
     else:
-        tables = _tables_beside(problem)
+        tables = _tables_beside(problem, path)
         for part, rows in tables.items():
             write_delimited(beside(path, part), rows)
         write_delimited(path, problem_rows(problem))
@@ -328,8 +373,13 @@ def save_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
             beside(path, part).unlink(missing_ok=True)
 
 
-def _tables_beside(problem: Problem) -> dict[str, Iterable[list[Any]]]:
+def _tables_beside(problem: Problem, path: Path) -> dict[str, Iterable[list[Any]]]:
     """Rows of the tables that are kept next to that of the outcomes."""
+    for what, values in (("a table of answers", problem.table), ("unsure", problem.unsure)):
+        if values is not None:
+            raise CrowdtreeError(
+                f"{shown(path)}: cannot hold {what}; save the problem as .yaml or .json"
+            )
     found: dict[str, Iterable[list[Any]]] = {}
     if not problem.error_per_question:
         found["errors"] = error_rows(problem)
@@ -356,9 +406,10 @@ def table_columns(problem: Problem, part: str) -> dict[str, list[str]]:
 
 
 def example(name: str) -> Problem:
-    """Load a problem of the package: ``"table1"`` (the paper's), ``"animals"`` or ``"mushrooms"``.
+    """Load a problem of the package.
 
-    The last one says what mistakes cost.
+    ``"table1"`` is the paper's, ``"animals"`` has yes/no questions too; ``"mushrooms"`` says what
+    mistakes cost, and the questions of ``"leaves"`` have two to five answers.
 
     >>> example("table1")
     Problem(5 classes x 5 questions, worker error 0.05)

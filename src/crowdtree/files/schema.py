@@ -44,6 +44,7 @@ class ClassEntry(_Entry):
     name: Text
     prior: Share | None = None
     description: Text = ""
+    unsure: Share | None = None
     notes: Any = None
 
 
@@ -52,7 +53,11 @@ class QuestionEntry(_Entry):
 
     name: Text
     text: Text = ""
+    answers: list[Text] | None = None
     error: Share | Cells | None = None
+    confusion: Cells | None = None
+    table: Cells | None = None
+    unsure: Share | Cells | None = None
     outcome: Cells
     notes: Any = None
 
@@ -66,6 +71,7 @@ class ProblemFile(_Entry):
     dependence: float = 0.0
     loss: list[Any] | dict[Any, Any] | None = None
     worker_error: Share | None = None
+    unsure: Share | None = None
     notes: Any = None
     classes: list[ClassEntry | Text]
     questions: list[QuestionEntry]
@@ -171,7 +177,7 @@ def check(model: type[Model], data: Any, source: str) -> Model:
     Traceback (most recent call last):
         ...
     crowdtree.errors.CrowdtreeError: birds.yaml: classes[0]: prio: no such field; use one of name,
-    prior, description, notes
+    prior, description, unsure, notes
     """
     if not isinstance(data, dict):
         needed = [name for name, field in model.model_fields.items() if field.is_required()]

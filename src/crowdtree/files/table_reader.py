@@ -1,9 +1,9 @@
 """The table form of a problem: a header, a row ``prior``, one row per question.
 
 :mod:`crowdtree.files.layouts` finds the header and the direction of the table. The first column
-named ``error`` and the first named ``text`` are not classes; the first row named ``prior``, the
-first named ``description`` and a row named ``dash`` are not questions. So a class may be called
-``error`` if the real column ``error`` comes before it, which
+named ``error``, the first named ``text`` and a column ``answers`` without a prior are not classes;
+the first row named ``prior``, the first named ``description`` and a row named ``dash`` are not
+questions. So a class may be called ``error`` if the real column ``error`` comes before it, which
 :func:`crowdtree.files.table_writer.problem_rows` ensures. A column called ``notes`` is left out
 unless it holds outcomes, and so is a row that is called so or begins with ``#``.
 """
@@ -18,7 +18,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import listing, one_line
+from crowdtree.errors import CrowdtreeError, listing, one_line
 from crowdtree.files.cells import Spellings, cell_code, cell_number
 from crowdtree.files.layouts import (
     COMMENTS,
@@ -30,6 +30,8 @@ from crowdtree.files.layouts import (
     filled_places,
     find_layout,
 )
+from crowdtree.files.words import BadCellError, WordRow, is_counts, is_name, read_words
+from crowdtree.outcomes import check_answers
 from crowdtree.problem import CELLS, DASH
 from crowdtree.text import plural
 
@@ -39,6 +41,9 @@ Kind = Literal["outcome", "errors", "strength"]
 FloatArray = NDArray[np.float64]
 SPECIAL = ("prior", "description", "dash", "dependence")
 """Names of rows that are not questions."""
+MAX_NOTES = 5
+"""On rows of words."""
+CROSSES = ("x", "✓", "✔")
 _ERRS = re.compile(r"\b(err|errs|errors?|mistakes?|wrong)\b", re.IGNORECASE)
 _EXPECTED = {
     "prior": "a positive number, such as 0.2, 20% or 1234",
@@ -63,6 +68,7 @@ class Table:
     descriptions: list[str] | None = None
     dash: str | None = None
     dependence: float = 0.0
+    words: dict[int, WordRow] = field(default_factory=dict)  # by question
     notes: list[str] = field(default_factory=list)
 
 
@@ -78,7 +84,7 @@ def read_table(grid: Grid, kind: Kind, rows: Rows | None = None) -> Table:
     """Read a grid whose cells are outcomes, errors or shares of yes answers."""
     layout = find_layout(grid, rows)
     _leave_out_comments(layout, _is_outcome if kind == "outcome" else _is_number)
-    table = _Reader(layout, kind).read(layout.rows)
+    table = _Reader(layout, kind, _answers_column(layout)).read(layout.rows)
     if layout.turned:
         table.notes.insert(
             0,
@@ -111,6 +117,27 @@ def _leave_out_comments(layout: Layout, test: Callable[[str], bool]) -> None:
     layout.rows = (row for row in rows if any(map(str.strip, row[1])))
 
 
+def _answers_column(layout: Layout) -> int | None:
+    """Find the column that declares answers: called so, and not a class.
+
+    A class has a prior where there is a row prior; where there is none, no cell with ``|``.
+    """
+    named = [p for p, name in enumerate(layout.header) if name.casefold() == "answers"]
+    if not named:
+        return None
+    rows = list(layout.rows)
+    layout.rows = iter(rows)
+    priors = [row for _, row in rows if _is_prior(layout, row)]
+    for place in named:
+        if (
+            not _at(priors[0], place).strip()
+            if priors
+            else any("|" in _at(row, place) for _, row in rows)
+        ):
+            return place
+    return None
+
+
 def _is_prior(layout: Layout, row: list[str]) -> bool:
     return _at(row, layout.names).strip().casefold() == "prior"
 
@@ -134,12 +161,13 @@ def _is_number(cell: str) -> bool:
 class _Columns:
     """The roles of the columns."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, answers: int | None) -> None:
         names = layout.header
+        self.answers = answers
         self.question = layout.names
         self.error = self._first(names, "error")
         self.text = self._first(names, "text")
-        special = {self.question, self.error, self.text}
+        special = {self.question, self.error, self.text, answers}
         self.classes = [place for place in filled_places(names) if place not in special]
         self.names = [names[place] for place in self.classes]
         self._check(layout.grid, layout.number)
@@ -181,10 +209,10 @@ class _Columns:
 class _Reader:
     """Reads the rows below the header."""
 
-    def __init__(self, layout: Layout, kind: Kind) -> None:
+    def __init__(self, layout: Layout, kind: Kind, answers: int | None) -> None:
         self.grid, self.kind = layout.grid, kind
         self.fit = Fit(layout.grid, layout.header)
-        self.columns = _Columns(layout)
+        self.columns = _Columns(layout, answers)
         self.table = Table(layout.grid, self.columns.names, notes=layout.notes)
         self.codes = _Codes({"0": 0, "1": 1, "-": DASH})
         self.spellings = Spellings()
@@ -215,13 +243,24 @@ class _Reader:
         if self.comments:
             table.notes.append(f"{plural(self.comments, self.grid.unit)} left out as comments")
         self.spellings.add_outcomes(self.codes)
-        table.notes += self.spellings.notes()
+        table.notes += self.spellings.notes() + self._word_notes()
         return table
+
+    def _word_notes(self) -> list[str]:
+        """How rows of words were understood."""
+        rows = [(one_line(self.table.questions[q]), row) for q, row in self.table.words.items()]
+        notes = [f"question {name}: {note}" for name, row in rows for note in row.notes]
+        if len(notes) > MAX_NOTES:
+            notes[MAX_NOTES:] = [f"{len(notes) - MAX_NOTES} more notes on answers"]
+        inferred = [f"{name} ({listing(row.names)})" for name, row in rows if row.inferred]
+        return [f"answers as they appear: {listing(inferred, 3)}", *notes] if inferred else notes
 
     def _is_comment(self, name: str, cells: list[str]) -> bool:
         """Whether a row is called notes, or begins with #, and does not hold a question's cells."""
         first = next(cell for cell in cells if cell.strip()).lstrip()
         if not first.startswith("#") and name.casefold() not in COMMENTS:
+            return False
+        if self._declared(cells):
             return False
         values = [_at(cells, place) for place in self.columns.classes]
         if self.kind == "errors":
@@ -258,8 +297,13 @@ class _Reader:
             return False
         return True
 
+    def _declared(self, cells: list[str]) -> str:
+        return "" if self.columns.answers is None else _at(cells, self.columns.answers).strip()
+
     def _is_question(self, number: int, cells: list[str]) -> bool:
         """Distinguish a question called description from the descriptions: it has an error."""
+        if self._declared(cells):
+            return True
         try:
             answers = [cell_code(cell) for cell in self.columns.of_classes(cells)]
         except KeyError:
@@ -293,22 +337,47 @@ class _Reader:
             self.texts.append(cells[columns.text].strip())
         values = columns.of_classes(cells)
         if self.kind == "outcome":
-            self.body.append(self._outcomes(number, name, values))
+            self.body.append(self._outcomes(number, name, values, self._declared(cells)))
         else:
             self.body.append(self._numbers(number, name, values, blank=self.kind == "errors"))
 
-    def _outcomes(self, number: int, name: str, values: list[str]) -> NDArray[np.int8]:
-        codes = self.codes
+    def _outcomes(
+        self, number: int, name: str, values: list[str], declared: str
+    ) -> NDArray[np.int8]:
+        codes, before = self.codes, len(self.codes)
         try:
-            return np.array([codes[value] for value in values], dtype=np.int8)
+            if not declared:
+                return np.array([codes[value] for value in values], dtype=np.int8)
         except KeyError as error:
-            if not any(map(str.strip, values)):
-                self.grid.refuse(
-                    number,
-                    f"question {one_line(name)} is blank for every class; write "
-                    f"{_EXPECTED['outcome']}, or # in front of a heading or comment",
-                )
-            self._refuse_cell(number, name, values, values.index(error.args[0]))
+            while len(codes) > before:  # spellings of a row that may hold words
+                codes.popitem()
+            place = values.index(error.args[0])
+        else:
+            place = 0
+        if not any(map(str.strip, values)):
+            self.grid.refuse(
+                number,
+                f"question {one_line(name)} is blank for every class; write "
+                f"{_EXPECTED['outcome']}, or # in front of a heading or comment",
+            )
+        counts = is_counts(values) and not self._misnamed(values, place, is_prior=False)
+        if not (declared or counts or _may_be_words(values)):
+            self._refuse_cell(number, name, values, place)
+        names = self._declared_names(number, name, declared) if declared else None
+        try:
+            row = read_words(values, names)
+        except BadCellError as fault:
+            if fault.place is None:
+                self.grid.refuse(number, f"question {one_line(name)} {fault.remedy}")
+            self._refuse_cell(number, name, values, fault.place, fault.remedy)
+        self.table.words[len(self.table.questions) - 1] = row
+        return np.array(row.codes(), dtype=np.int8)
+
+    def _declared_names(self, number: int, name: str, declared: str) -> tuple[str, ...]:
+        try:
+            return check_answers([declared.split("|")], (name,))[0]
+        except CrowdtreeError as error:
+            self.grid.refuse(number, str(error))
 
     def _error(self, number: int, name: str, value: str) -> float:
         if not value.strip():
@@ -361,21 +430,20 @@ class _Reader:
         return ""
 
     def _refuse_cell(
-        self, number: int, name: str | None, values: list[str], place: int
+        self, number: int, name: str | None, values: list[str], place: int, remedy: str = ""
     ) -> NoReturn:
         value = values[place]
-        expected = (
-            "a positive number, such as 0.2, 20% or 1234" if name is None else _EXPECTED[self.kind]
-        )
+        expected = _EXPECTED["prior" if name is None else self.kind]
         what = "the row prior" if name is None else f"question {one_line(name)}"
         found = f"is {one_line(value)}" if value.strip() else "is blank"
         advice = self._misnamed(values, place, is_prior=name is None)
-        if not advice and name is not None and self.kind == "outcome":
+        if not (advice or remedy) and name is not None and self.kind == "outcome":
             advice = self._advice(value)
+        remedy = remedy or f"write {expected}"
         self.grid.refuse(
             number,
             f"{self.grid.place(self.columns.classes[place])} ({what}, class "
-            f"{one_line(self.columns.names[place])}) {found}; write {expected}{advice}",
+            f"{one_line(self.columns.names[place])}) {found}; {remedy}{advice}",
         )
 
     def _advice(self, value: str) -> str:
@@ -386,7 +454,23 @@ class _Reader:
             return hint if frame else ""
         if 0 < cell_number(value) < 1:
             return ", or pass strengths=True (--strengths) for shares of people who say yes"
-        if value.strip().casefold() in ("x", "✓", "✔"):
+        if value.strip().casefold() in CROSSES:
             return "; replace crosses by 1, and blank cells by 0"
         is_text = np.isnan(cell_number(value))
         return "; comments belong in a column called notes" if is_text else ""
+
+
+def _may_be_words(values: list[str]) -> bool:
+    """Whether a row that is not of 0, 1 and - is meant as names of answers: most cells are words.
+
+    Or as several right answers of yes/no: ``0|1``.
+    """
+    cells = [value.strip().casefold() for value in values]
+    if all(part.strip() in CELLS for cell in cells for part in cell.split("|")):
+        return True
+    words = any(cell and cell not in CELLS and not _is_number(cell) for cell in cells)
+    return words and _mostly(cells, _is_word)
+
+
+def _is_word(cell: str) -> bool:
+    return bool(cell) and cell not in CROSSES and (CELLS.get(cell) == DASH or is_name(cell))

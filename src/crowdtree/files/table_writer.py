@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from crowdtree.files.words import cell_words
+from crowdtree.outcomes import YES_NO
 from crowdtree.problem import DASH, Problem
 
 __all__ = ["error_rows", "problem_rows"]
@@ -18,11 +20,15 @@ def problem_rows(problem: Problem) -> Iterator[list[Any]]:
     [['question', 'error', 'a', 'b'], ['prior', '', 0.5, 0.5], ['q', 0.1, 0, '-']]
     """
     error = problem.worker_error[:, 0].tolist() if problem.error_per_question else None
-    shown: dict[int, Any] = {0: 0, 1: 1, DASH: "-"}
-    yield from _head_rows(problem)
+    named = set(problem.answers) != {YES_NO}
+    yield from _head_rows(problem, named)
     for q, name in enumerate(problem.questions):
-        cells = [shown[cell] for cell in problem.outcome[q].tolist()]
-        yield [name, error[q] if error else "", *_text_cell(problem, q), *cells]
+        names = problem.answers[q]
+        declared = ["" if names == YES_NO else "|".join(names)] if named else []
+        yield [
+            name, error[q] if error else "", *declared, *_text_cell(problem, q),
+            *cell_words(problem, q),
+        ]  # fmt: skip
 
 
 def error_rows(problem: Problem) -> Iterator[list[Any]]:
@@ -34,11 +40,12 @@ def error_rows(problem: Problem) -> Iterator[list[Any]]:
         yield [name, "", *_text_cell(problem, q), *cells.tolist()]
 
 
-def _head_rows(problem: Problem) -> Iterator[list[Any]]:
+def _head_rows(problem: Problem, named: bool = False) -> Iterator[list[Any]]:
     """Rows above the questions, so that a question of the same name is not read as one."""
     texts = _has_text(problem)
-    blank = [""] if texts else []
-    yield ["question", "error", *(["text"] if texts else []), *problem.classes]
+    blank = [""] * (texts + named)
+    columns = [*(["answers"] if named else []), *(["text"] if texts else [])]
+    yield ["question", "error", *columns, *problem.classes]
     yield ["prior", "", *blank, *problem.prior.tolist()]
     if problem.descriptions or _occurs("description", problem.questions):
         yield ["description", "", *blank, *(problem.descriptions or [""] * problem.n_classes)]
