@@ -143,7 +143,7 @@ def test_scores_are_about_the_class(subtypes, name):
     costs = np.array(COSTS["matrix"])
     rng = np.random.default_rng(5)
     posterior = rng.dirichlet(np.ones(len(subtypes.label)), 3)
-    scores = policy._score("accuracy" if name == "least risk" else name, posterior, None, None)
+    scores = policy._score("accuracy" if name == "least risk" else name, posterior, None)
     for i, q in np.ndindex(3, 12):
         joint = np.zeros((2, 3))  # answer x class, by hand
         for s, cls in enumerate(subtypes.label):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from crowdtree.checking import check_call, named_options
 from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.outcomes import YES_NO
 from crowdtree.problem import DASH, Problem
 from crowdtree.text import plural, squeezed
 
@@ -44,7 +45,7 @@ def learn(
     columns: Mapping[str, str] | None = None,
     skip: Sequence[str] = (),
 ) -> Learned:
-    """Learn prior, outcomes, worker errors, skills and labels from answers.
+    """Learn prior, outcomes, tables of answers, skills and labels from answers.
 
     Parameters
     ----------
@@ -57,7 +58,8 @@ def learn(
         :class:`crowdtree.Audit`, whose checks are weighted by the chances with which they were
         drawn. May cover some of the items only. By default what the answers mark as known.
     problem
-        Known classes, questions and outcomes. Gold is then optional.
+        Known classes, questions, answers and outcomes. Gold is then optional. Without it, answers
+        other than yes and no are those that occur.
     classes
         Names of the classes in their order; otherwise those of the gold or of the labels, sorted.
     method
@@ -103,13 +105,32 @@ def learn(
     >>> learned.workers["ann"].skill > learned.workers["cy"].skill
     True
     """
+    check_call(learn, locals())
+    return learn_answers(**locals())
+
+
+def learn_answers(
+    answers: Any,
+    gold: Any = None,
+    *,
+    problem: Problem | None = None,
+    classes: Sequence[str] | None = None,
+    choices: Mapping[str, tuple[str, ...]] | None = None,
+    method: str = "ensemble",
+    level: float = 0.95,
+    certain: float = 0.95,
+    duplicates: Duplicates = "last",
+    loss: Any = None,
+    columns: Mapping[str, str] | None = None,
+    skip: Sequence[str] = (),
+) -> Learned:
+    """Learn as :func:`learn`; `choices` are the answers of questions that no problem gives."""
     from dataclasses import replace
 
     from crowdtree.columns import Columns
     from crowdtree.learning import answers as reading
     from crowdtree.learning import model
 
-    check_call(learn, locals())
     for name, value in (("level", level), ("certain", certain)):
         if not 0.5 <= value < 1:
             raise CrowdtreeError(
@@ -121,9 +142,12 @@ def learn(
         gold = answers.gold
     truths = None if gold is None else reading.read_gold(gold, columns)
     named = problem.classes if problem else classes
+    if problem is not None and any(names != YES_NO for names in problem.answers):
+        choices = dict(zip(problem.questions, problem.answers, strict=True))
     read = reading.read_answers(
         answers,
         questions=problem.questions if problem else None,
+        choices=choices,
         duplicates=duplicates,
         columns=columns,
         skip=skip,
@@ -144,12 +168,15 @@ def learn(
         raise CrowdtreeError(
             f"method: {method!r} is for one question whose answers name the classes; leave it out"
         )
-    given = {"classes": fields["problem"].classes} if problem is None else {"problem": problem}
+    given: dict[str, Any] = {"problem": problem}
+    if problem is None:
+        given = {"classes": fields["problem"].classes}
+        given |= {"choices": dict(zip(read.questions, read.choices, strict=False))}
     learned = model.Learned(
         **fields,
         # other answers: their repeats were resolved before
         refit=partial(
-            learn, **given, method=method, level=level, certain=certain, duplicates="all"
+            learn_answers, **given, method=method, level=level, certain=certain, duplicates="all"
         ),
         level=level,
         keep_repeats=duplicates == "all",
@@ -223,7 +250,7 @@ def _learn_classes(
     classes: Sequence[str] | None,
     certain: float,
 ) -> dict[str, Any]:
-    """Fields of a result from yes/no questions about the classes."""
+    """Fields of a result from questions about the classes."""
     from crowdtree.learning import answers as reading
     from crowdtree.learning import classes as classing
     from crowdtree.learning import learned_problem
@@ -238,19 +265,29 @@ def _learn_classes(
             f"gold: no answered item of {listing(map(repr, missing))}; give one of each class, or "
             "the table of outcomes"
         )
-    fit = classing.fit_classes(
-        read,
-        gold,
-        sign,
-        problem.prior if problem else np.full(len(names), 1 / len(names)),
-        error=problem.worker_error if problem else None,
-    )
-    outcome = problem.outcome if problem else _outcomes(fit, certain)
+    prior = problem.prior if problem else np.full(len(names), 1 / len(names))
     questions = problem.questions if problem else read.questions
-    return {
-        "problem": learned_problem.make_problem(
+    fit: ClassFit
+    if (problem is None and read.choices) or (problem is not None and not problem.is_yes_no):
+        from crowdtree.learning import several
+
+        if problem is None:
+            answers = several.fit_open(read, gold, prior, certain)
+        else:
+            table, error = problem.channel[0], problem.worker_error
+            answers = several.fit_answers(read, gold, problem.right, table, prior, error)
+        learned = learned_problem.make_answer_problem(names, questions, read, answers, problem)
+        fit = answers
+    else:
+        fit = classing.fit_classes(
+            read, gold, sign, prior, error=problem.worker_error if problem else None
+        )
+        outcome = problem.outcome if problem else _outcomes(fit, certain)
+        learned = learned_problem.make_problem(
             names, fit.prior, questions, outcome, fit.error, like=problem
-        ),
+        )
+    return {
+        "problem": learned,
         "kind": "classes",
         "answers": read,
         "posterior": fit.posterior,

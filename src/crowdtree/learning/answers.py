@@ -11,6 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from crowdtree.columns import Column, Columns, read_columns
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing, one_line
 from crowdtree.learning.passes import Votes, counting_sort, find_repeats
+from crowdtree.outcomes import MAX_ANSWERS
 from crowdtree.problem import LINE_BREAKS
 from crowdtree.text import plural, squeezed
 
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 Duplicates = Literal["last", "first", "all", "error"]
+Choices = tuple[tuple[str, ...], ...]
 IntArray = NDArray[np.int32]
 MAX_LABELS = 127  # labels are kept in one byte
 _TIMES_AS_COMMON = 5  # how much more common a class is than one that may be a typing error of it
@@ -66,6 +69,10 @@ class Answers:
     `start` holds where the answers of each item begin (one more entry than items); `worker`,
     `question` (absent when there is one question) and `label` have one entry per answer. `notes`
     say how the source was understood, `task_column` what it calls the items.
+
+    `choices` are the names of each question's answers, where these are not plain yes and no; then
+    `label` is the number of the answer in its question. `skips` counts the answers to each question
+    that say nothing.
     """
 
     tasks: NDArray[Any]
@@ -78,6 +85,8 @@ class Answers:
     question: IntArray | None = None
     notes: tuple[str, ...] = ()
     task_column: str = "task"
+    choices: tuple[tuple[str, ...], ...] = ()
+    skips: NDArray[np.int64] | None = None
 
     @property
     def n_answers(self) -> int:
@@ -153,6 +162,14 @@ class Answers:
         """Question of each answer, zeros where there is one question."""
         return np.zeros(self.n_answers, np.int32) if self.question is None else self.question
 
+    def label_column(self) -> Column:
+        """Name of each answer."""
+        code, names = self.label.astype(np.int32), list(self.labels)
+        if self.choices:
+            first = np.cumsum([0, *map(len, self.choices)])[:-1].astype(np.int32)
+            code, names = code + first[self.question_column()], [*chain(*self.choices)]
+        return Column(code, names)
+
     def to_columns(self) -> Columns:
         """Columns ``task, worker, label`` (and ``question`` where there are several).
 
@@ -164,7 +181,7 @@ class Answers:
         if len(self.questions) > 1:
             columns["question"] = Column(self.question_column(), list(self.questions))
         columns["worker"] = Column(self.worker, list(map(str, self.workers.tolist())))
-        columns["label"] = Column(self.label.astype(np.int32), list(self.labels))
+        columns["label"] = self.label_column()
         return Columns(columns, task_column=self.task_column)
 
 
@@ -173,6 +190,7 @@ def read_answers(
     *,
     questions: tuple[str, ...] | None = None,
     labels: tuple[str, ...] | None = None,
+    choices: Mapping[str, tuple[str, ...]] | None = None,
     duplicates: Duplicates = "last",
     columns: Mapping[str, str] | None = None,
     skip: Collection[str] = (),
@@ -189,6 +207,9 @@ def read_answers(
         Names that may occur, in their order; the sorted names of the source otherwise.
     labels
         Labels that may occur, in their order; the sorted labels of the source otherwise.
+    choices
+        Answers of each question, where they are not all yes and no. Where neither these nor the
+        questions are given, those that occur.
     duplicates
         What to do when a worker answers the same question about the same item twice: count the
         ``"last"`` answer or the ``"first"`` (both say so in a warning), ``"all"``, or ``"error"``.
@@ -216,7 +237,7 @@ def read_answers(
         )
     if isinstance(skip, str):
         raise CrowdtreeError(f"skip: expected a list of words, got {skip!r}; write [{skip!r}]")
-    known = {*classes, *(labels or ())}
+    known = {*classes, *(labels or ()), *chain(*(choices or {}).values())}
     table = read_names(source, columns, skip, known, questions or (), truths)
     column, many = table.column, "question" in table
     where = table.name
@@ -229,13 +250,25 @@ def read_answers(
     worker, workers = _codes(column["worker"], None, "worker", where)
     if many:
         asked, names = _codes(column["question"], questions, "question", where)
+    else:
+        asked, names = np.zeros(len(task), np.int32), np.array((questions or ("label",))[:1])
     yes_no = labels is None and many and (questions is not None or len(names) > 1)
-    label, label_names = _label_codes(column["label"], labels, yes_no, where)
+    asks = tuple(names.tolist())
+    answers: Choices = ()
+    if choices:
+        answers = tuple(choices[name] for name in asks)
+    elif yes_no and questions is None:
+        answers = _choices_met(column["label"], asked, asks, where)
+    if answers:
+        label = _choice_codes(column["label"], asked, asks, answers, where)
+        label_names = tuple(map(str, range(max(map(len, answers)))))
+    else:
+        label, label_names = _label_codes(column["label"], labels, yes_no, where)
     return sort_answers(
         Answers(
             tasks,
             workers,
-            tuple(names.tolist()) if many else (questions or ("label",))[:1],
+            asks,
             label_names,
             np.zeros(0, np.int64),
             worker,
@@ -243,6 +276,8 @@ def read_answers(
             asked if many and len(names) > 1 else None,
             table.notes,
             table.task_column,
+            answers,
+            np.array([table.skips.get(name if many else "", 0) for name in asks]),
         ),
         task,
         duplicates,
@@ -260,7 +295,9 @@ def read_names(
     """Read answers as names: one spelling each, without rows that hold no answer."""
     table = read_columns(source, ("task", "worker", "label"), ("question",), "answers", columns)
     column = {role: clean_names(table.column[role], role) for role in table}
-    column["label"], skipped = _without_skips(column["label"], skip, {*known, *truths})
+    before = column["label"]
+    column["label"], skipped = _without_skips(before, skip, {*known, *truths})
+    skips = _skips_by_question(column, (before.code >= 0) & (column["label"].code < 0), questions)
     column, note = _whole_rows(column, skipped, table.name)
     notes = [*table.notes, *([note] if note else [])]
     column["label"] = _one_spelling(column["label"], known, "label", notes)
@@ -268,7 +305,18 @@ def read_names(
         column["question"] = _one_spelling(column["question"], questions, "question", notes)
     if not len(column["task"].code):
         raise CrowdtreeError(f"{table.name}: no rows with an answer; expected at least one")
-    return replace(table, column=column, notes=tuple(notes))
+    return replace(table, column=column, notes=tuple(notes), skips=skips)
+
+
+def _skips_by_question(
+    column: dict[str, Column], skipped: NDArray[np.bool_], questions: Collection[str]
+) -> dict[str, int]:
+    """How many answers to each question are words that say nothing; "" where there is one."""
+    if "question" not in column:
+        return {"": int(skipped.sum())}
+    asked = _one_spelling(column["question"], questions, "question", [])
+    count = np.bincount(asked.code[skipped & (asked.code >= 0)], minlength=len(asked.names))
+    return dict(zip(asked.names, count.tolist(), strict=True))
 
 
 def clean_names(column: Column, role: str) -> Column:
@@ -421,6 +469,61 @@ def _label_codes(
     return codes.astype(np.int8), tuple(names.tolist())
 
 
+def _choices_met(column: Column, asked: IntArray, questions: Sequence[str], where: str) -> Choices:
+    """Answers that occur to each question; none where all are yes and no."""
+    is_yes_no = np.array([name.lower() in YES_NO for name in column.names])
+    if is_yes_no[column.counts() > 0].all():
+        return ()
+    found: list[tuple[str, ...]] = []
+    for q, question in enumerate(questions):
+        code = column.code[asked == q]
+        met = np.unique(code)
+        if is_yes_no[met].all():
+            found.append(("no", "yes"))
+            continue
+        place = f"{where}: question {one_line(question)}"
+        if 2 * is_yes_no[code].sum() >= len(code):
+            other = met[~is_yes_no[met]]
+            raise CrowdtreeError(
+                f"{place}: label {one_line(column.names[other[0]])} of "
+                f"{np.isin(code, other).sum()} answers is neither yes nor no as most others are; "
+                "correct it"
+            )
+        names = _in_order([column.names[i] for i in met.tolist()])
+        if not 2 <= len(names) <= MAX_ANSWERS:
+            raise CrowdtreeError(
+                f"{place}: expected 2 to {MAX_ANSWERS} different answers, got {len(names)} "
+                f"(such as {one_line(names[0])}); leave the question out"
+            )
+        found.append(tuple(names))
+    return tuple(found)
+
+
+def _choice_codes(
+    column: Column, asked: IntArray, questions: Sequence[str], choices: Choices, where: str
+) -> NDArray[np.int8]:
+    """Number of each answer among those of its question."""
+    labels = max(1, len(column.names))
+    pair, place = np.unique(asked.astype(np.int64) * labels + column.code, return_inverse=True)
+    spelled = [
+        YES_NO if names == ("no", "yes") else {squeezed(name): i for i, name in enumerate(names)}
+        for names in choices
+    ]
+    code = np.empty(len(pair), np.int8)
+    for i, (q, label) in enumerate(zip(*np.divmod(pair, labels), strict=True)):
+        name = column.names[label]
+        code[i] = spelled[q].get(squeezed(name), -1)
+        if code[i] < 0:
+            count = int((place == i).sum())
+            raise unknown_names(
+                f"{where}: question {one_line(questions[q])}: label of {plural(count, 'answer')}",
+                [name],
+                choices[q],
+                "correct it, or add it to the answers of the question",
+            )
+    return code[place]
+
+
 def sort_answers(answers: Answers, task: IntArray, duplicates: Duplicates) -> Answers:
     """Sort columns by the item of each answer, and resolve answers that were given twice."""
     start, order = counting_sort(task, answers.n_tasks)
@@ -508,8 +611,8 @@ def _gold_columns(source: Any) -> Any:
 
 
 def as_yes_no(read: Answers) -> Answers:
-    """Read the labels of one question as no and yes."""
-    if read.labels == ("0", "1"):
+    """Read the labels of one question as no and yes, unless it has answers of its own."""
+    if read.choices or read.labels == ("0", "1"):
         return read
     code = [YES_NO.get(label.lower(), -1) for label in read.labels]
     if -1 in code:

@@ -47,7 +47,7 @@ class ClassPasses:
     """The answers, with the pairs of question and worker that occur.
 
     `pair` numbers the pair of each answer, and `cell` the pair with its answer (twice the pair, and
-    one more for yes).
+    one more for yes; `width` times the pair where questions have up to so many answers).
     """
 
     def __init__(self, answers: Answers) -> None:
@@ -58,8 +58,9 @@ class ClassPasses:
         code = answers.question_column().astype(np.int64) * answers.n_workers + answers.worker
         pairs, self.pair = np.unique(code, return_inverse=True)
         self.question, self.worker = np.divmod(pairs, max(1, answers.n_workers))
-        self.cell = 2 * self.pair + (answers.label == 1)
-        shape = answers.n_tasks, 2 * len(pairs)
+        self.width = len(answers.labels)
+        self.cell = self.width * self.pair + answers.label
+        shape = answers.n_tasks, self.width * len(pairs)
         ones = np.ones(answers.n_answers)
         self._said: Any = csr_array((ones, self.cell, answers.start), shape=shape)
         self._by_cell: Any = self._said.T.tocsr()
@@ -74,6 +75,18 @@ class ClassPasses:
             flat = 1 / np.sqrt(1 + FLATTER * lean**2 * variance[self.worker, None])
         return flat * (x[self.question] + lean * skill[self.worker, None]), lean, flat
 
+    def _log_chances(self, z: FloatArray) -> FloatArray:
+        """Log probability of each answer (pair, answer, class), from the logits."""
+        return np.stack([-np.logaddexp(0, z), -np.logaddexp(0, -z)], axis=1)
+
+    def _slopes(self, p: FloatArray, flat: FloatArray | float) -> FloatArray:
+        """Derivative of the log probability of each answer by the rate's logit."""
+        return np.stack([-flat * p, flat * (1 - p)], axis=1)
+
+    def _said_yes(self, posterior: FloatArray) -> NDArray[Any]:  # noqa: ARG002
+        """Whether each answer is the one that rates are of."""
+        return np.asarray(self.answers.label == 1)
+
     def classify(
         self,
         x: FloatArray,
@@ -85,7 +98,7 @@ class ClassPasses:
     ) -> tuple[FloatArray, float]:
         """Class posterior of every item, and the log likelihood of the answers."""
         z, _, _ = self._logits(x, tilt, skill, variance)
-        table = np.stack([-np.logaddexp(0, z), -np.logaddexp(0, -z)], axis=1)
+        table = self._log_chances(z)
         score = self._said @ table.reshape(-1, len(prior)) + np.log(prior)
         known = np.flatnonzero(gold >= 0)
         total = float(score[known, gold[known]].sum())
@@ -110,7 +123,7 @@ class ClassPasses:
         """Scores and curvatures of cells and skills for given class posteriors."""
         z, lean, flat = self._logits(x, tilt, skill, variance)
         p = 1 / (1 + np.exp(-z))
-        slope = np.stack([-flat * p, flat * (1 - p)], axis=1)  # of no and yes
+        slope = self._slopes(p, flat)
         bend = flat**2 * p * (1 - p)
         mass = (self._by_cell @ posterior).reshape(slope.shape)
         unsure = (self._by_cell @ (posterior * (1 - posterior))).reshape(slope.shape)
@@ -150,9 +163,9 @@ class ClassPasses:
     ) -> tuple[FloatArray, FloatArray]:
         """Each answer less its expected value, and its variance, averaged over the classes."""
         p = 1 / (1 + np.exp(-self._logits(x, tilt, skill, None)[0]))
-        mean = self._over_answers(posterior, np.repeat(p, 2, axis=0))
-        spread = self._over_answers(posterior, np.repeat(p * (1 - p), 2, axis=0))
-        return (self.answers.label == 1) - mean, spread
+        mean = self._over_answers(posterior, np.repeat(p, self.width, axis=0))
+        spread = self._over_answers(posterior, np.repeat(p * (1 - p), self.width, axis=0))
+        return self._said_yes(posterior) - mean, spread
 
     def information(
         self,
@@ -173,7 +186,7 @@ class ClassPasses:
         z, lean, _ = self._logits(x, tilt, skill, None)
         p = 1 / (1 + np.exp(-z))
         likely = np.where(posterior >= sure, posterior, 0.0)
-        mass = (self._by_cell @ likely).reshape(len(z), 2, -1).sum(axis=1)
+        mass = (self._by_cell @ likely).reshape(len(z), self.width, -1).sum(axis=1)
         classes = len(prior)
         first = x.size + len(skill)
         cell = self.question[:, None] * classes + np.arange(classes)
@@ -186,8 +199,9 @@ class ClassPasses:
         np.add.at(whole, (who, cell), lean * bend)
         at = slice(first, first + classes)
         whole[at, at] += len(posterior) * (np.diag(prior) - np.outer(prior, prior))
-        slope = np.stack([-p, 1 - p], axis=1).reshape(-1, classes)
-        return whole, self._lost(likely, slope, np.repeat(lean, 2, axis=0), prior, x.size, size)
+        slope = self._slopes(p, 1.0).reshape(-1, classes)
+        tilts = np.repeat(lean, self.width, axis=0)
+        return whole, self._lost(likely, slope, tilts, prior, x.size, size)
 
     def _lost(
         self,

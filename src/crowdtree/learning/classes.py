@@ -31,7 +31,9 @@ are is added to each at the end, from the observed information (:mod:`crowdtree.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +45,7 @@ from crowdtree.learning.doubt import LEAST_LEFT, finished
 from crowdtree.learning.rates import CellRates, Counts, cell_rates
 from crowdtree.learning.skills import ClassFit, spread_of
 
-__all__ = ["Crowd", "fit_classes"]
+__all__ = ["Crowd", "Fit", "fit_classes", "settled"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
@@ -276,32 +278,38 @@ class Fit:
         """Maximise the objective; its value after every step, and whether it converged."""
         trace = [self.objective()]
         for _ in range(MAX_STEPS):
-            x, skill, prior = self.x, self.crowd.skill, self.prior
-            up = self._directions()
+            before, up = self.state(), self.directions()
             for halving in range(_MAX_HALVINGS):
                 part = 0.5**halving
-                self.x, self.crowd.skill = x + part * up[0], skill + part * up[1]
-                self.prior = prior + part * up[2]
+                self.move_to([old + part * step for old, step in zip(before, up, strict=True)])
                 value = self.objective()
                 if value >= trace[-1]:
                     break
             else:  # no step rises: the top, up to rounding
-                self.x, self.crowd.skill, self.prior = x, skill, prior
+                self.move_to(before)
                 self.objective()
                 return trace, True
             rate = 1 / (1 + np.exp(-self.x))
             moved = max(
                 float(np.abs(part * up[0] * rate * (1 - rate)).max()),
                 float(np.abs(part * up[1]).max(initial=0.0)) / 10,
-                float(np.abs(part * up[2]).max()),
+                *(float(np.abs(part * step).max()) for step in up[2:]),
             )
             trace.append(value)
             if moved < _SETTLED or value - trace[-2] < _GAIN_SETTLED * abs(value):
                 return trace, True
         return trace, False
 
-    def _directions(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Steps of cells, skills and class shares, each of which raises the objective."""
+    def state(self) -> list[FloatArray]:
+        """What the objective depends on: cells, skills and class shares."""
+        return [self.x, self.crowd.skill, self.prior]
+
+    def move_to(self, state: list[FloatArray]) -> None:
+        """Take a state."""
+        self.x, self.crowd.skill, self.prior = state
+
+    def directions(self) -> list[FloatArray]:
+        """Steps of the parts of the state, each of which raises the objective."""
         self.sums()
         (yes, no), p = self.pseudo, 1 / (1 + np.exp(-self.x))
         score, bend = self.now.score, self.now.bend
@@ -317,9 +325,11 @@ class Fit:
             # skill 0 stays the centre: shared by all, a shift would undo what cells borrow
             skills -= pull / held * ((pull @ skills) / (pull @ (pull / held)))
         limit = _LONGEST_STEP
-        return np.clip(cells, -limit, limit), np.clip(skills, -limit, limit), (
-            self._shares() - self.prior
-        )  # fmt: skip
+        steps = np.clip(cells, -limit, limit), np.clip(skills, -limit, limit)
+        return [*steps, self._shares() - self.prior]
+
+
+AnyFit = TypeVar("AnyFit", bound=Fit)
 
 
 def fit_classes(
@@ -350,21 +360,29 @@ def fit_classes(
         The fit. Where it does not converge, that of a model in which workers are alike, whose
         `converged` is False: it knows no skills.
     """
+    fit, trace, converged = settled(lambda alike: Fit(answers, gold, sign, prior, alike), error)
+    return finished(fit, trace, converged)
+
+
+def settled(
+    make: Callable[[bool], AnyFit], error: FloatArray | None
+) -> tuple[AnyFit, tuple[float, ...], bool]:
+    """Fit with skills or, where that does not converge, without: the fit, trace and which."""
     for alike in (False, True):
-        fit = Fit(answers, gold, sign, prior, alike)
+        fit = make(alike)
         fit.start(error)
         fit.estimate_priors()
-        trace, settled = fit.ascend()
-        if settled:
+        trace, at_the_top = fit.ascend()
+        if at_the_top:
             fit.sums()
-            return finished(fit, tuple(trace), converged=not alike)
+            return fit, tuple(trace), not alike
         if not alike:
             warnings.warn(
                 f"learn: skills of workers did not converge in {MAX_STEPS} steps and are withheld; "
                 "all other numbers are of a model in which workers are alike; give more gold, or "
                 "more answers per item",
                 CrowdtreeWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
     raise CrowdtreeError(
         f"learn: no fit converged in {MAX_STEPS} steps, so that there are no numbers to use; give "

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.likelihood import AnswerModel
+from crowdtree.likelihood import TwoAnswers
 from crowdtree.problem import Problem
 
 __all__ = ["MAX_ERROR", "Answered", "EvidenceByPerson", "FloatArray"]
@@ -75,14 +75,14 @@ class EvidenceByPerson:
 
     def yes(self, error: FloatArray) -> FloatArray:
         """P(yes | class) of a person with other errors."""
-        sign = AnswerModel.of(self.problem).sign
+        sign = TwoAnswers.of_yes_no(self.problem).sign
         chance = np.where(sign > 0, 1 - error, np.where(sign < 0, error, 0.5))
         return np.clip(chance, MIN_ERROR, 1 - MIN_ERROR)
 
     @cached_property
     def by_table(self) -> FloatArray:
         """Log likelihood of each statement by the table."""
-        return self.log_likelihood(AnswerModel.of(self.problem).yes)
+        return self.log_likelihood(TwoAnswers.of_yes_no(self.problem).yes)
 
     @cached_property
     def by_coin(self) -> FloatArray:

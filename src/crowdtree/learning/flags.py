@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from crowdtree.errors import listing
 from crowdtree.learning.compare import confused_pairs
 from crowdtree.learning.copies import MAX_WORKERS, SAME_SHARE, agreement
+from crowdtree.learning.several import AnswersFit
 from crowdtree.problem import DASH
 from crowdtree.result_methods import HtmlShown
 from crowdtree.stats import normal_quantile
@@ -172,18 +173,22 @@ def _answer_table(learned: Learned) -> FloatArray:
     if learned.kind == "labels":
         return learned.counts
     a, posterior, sign = learned.answers, learned.fit.posterior, learned.fit.sign
-    table = np.zeros((len(learned.fit.skill), 2, 2))
+    table = np.zeros((len(learned.fit.skill), len(a.labels), len(a.labels)))
     task, asked = a.task, a.question_column()
     for c in range(learned.problem.n_classes):
         mass = posterior[task, c]
         known = sign[asked, c] != 0
         right = (sign[asked, c] > 0).astype(int)
+        if isinstance(learned.fit, AnswersFit):  # the first right answer, where it is not this one
+            rights = learned.fit.right_answer[:, asked, c]
+            right = np.where(rights[a.label, np.arange(len(asked))], a.label, rights.argmax(axis=0))
         np.add.at(table, (a.worker[known], a.label[known], right[known]), mass[known])
     return table
 
 
 def _constant_or_random(learned: Learned) -> Iterator[Flag]:
     table = _answer_table(learned)
+    by_luck = _lucky(learned)
     names = [str(name) for name in learned.answers.workers.tolist()]
     total = table.sum(axis=(1, 2))
     labels = table.shape[1]
@@ -191,10 +196,12 @@ def _constant_or_random(learned: Learned) -> Iterator[Flag]:
         said, was = table[w].sum(axis=1), table[w].sum(axis=0)
         top = int(np.argmax(said))
         if said[top] >= SAME_SHARE * total[w] and was[top] < 0.9 * total[w]:
-            label = learned.answers.labels[top] if top < len(learned.answers.labels) else str(top)
+            label = repr(learned.answers.labels[top])
+            if learned.answers.choices:
+                label = f"number {top + 1} of the list"
             others = f"{abs(total[w] - said[top]):.0f}"
             most = "all" if others == "0" else f"all but {others}"
-            message = f"answers {label!r} to {most} of {total[w]:.0f}"
+            message = f"answers {label} to {most} of {total[w]:.0f}"
             yield Flag("constant", names[w], message, float(said[top] / total[w]))
             continue
         met = was >= 1
@@ -202,6 +209,9 @@ def _constant_or_random(learned: Learned) -> Iterator[Flag]:
             continue
         hit = np.diagonal(table[w])[met] / was[met]
         chance = 1 / labels
+        if by_luck is not None:  # answers of different questions: right or wrong alone
+            hit, was = np.array([np.trace(table[w]) / total[w]]), total[[w]]
+            met, chance = np.ones(1, bool), float(by_luck[w] / total[w])
         score = (hit.mean() - chance) / (1 - chance)
         spread = math.sqrt(float(np.sum((hit * (1 - hit) + 0.25 / was[met]) / was[met])))
         high = score + normal_quantile(0.9) * spread / met.sum() / (1 - chance)
@@ -209,6 +219,16 @@ def _constant_or_random(learned: Learned) -> Iterator[Flag]:
             often = f"right {_share(hit.mean())} of the time over {total[w]:.0f} answers"
             message = f"{often}, no better than chance"
             yield Flag("random", names[w], message, float(score))
+
+
+def _lucky(learned: Learned) -> FloatArray | None:
+    """Right answers that each worker would give by chance, where questions have several answers."""
+    fit, a = learned.fit, learned.answers
+    if not isinstance(fit, AnswersFit):
+        return None
+    chance = fit.right_answer.sum(axis=0) / learned.problem.n_answers[:, None]
+    expected = (fit.posterior[a.task] * chance[a.question_column()]).sum(axis=1)
+    return np.bincount(a.worker, expected, len(fit.skill)).astype(np.float64)
 
 
 def _twins(learned: Learned) -> Iterator[Flag]:
@@ -236,22 +256,25 @@ def _twins(learned: Learned) -> Iterator[Flag]:
 def _questions(learned: Learned) -> Iterator[Flag]:
     if learned.kind == "labels":
         return
-    problem, rate = learned.problem, learned.yes_rate
+    problem = learned.problem
+    rates = problem.channel[0] if isinstance(learned.fit, AnswersFit) else learned.yes_rate[None]
+    # an error of guessing: beyond it, most answers contradict the table
+    guessed = 1 - np.maximum(problem.right.sum(axis=0), 1) / problem.n_answers[:, None]
     asked = learned.fit.answers >= 1
     low = learned.intervals.worker_error.low
     for q, name in enumerate(problem.questions):
-        here = rate[q][asked[q]]
-        if not len(here):
+        here = rates[:, q, asked[q]]
+        if not here.size:
             yield Flag("unasked", name, "no answers; its errors are a guess", 0.0)
-        elif len(here) < 2:
+        elif here.shape[1] < 2:
             cls = problem.classes[int(np.flatnonzero(asked[q])[0])]
             message = f"answered about {cls} only; ask it about items of other classes, too"
             yield Flag("unasked", name, message, 0.0)
-        elif here.max() - here.min() < LEAST_SPREAD:
-            spread = float(here.max() - here.min())
-            message = f"yes rates of the classes lie within {_share(spread)}: it splits nothing"
+        elif (spread := float(np.ptp(here, axis=1).max())) < LEAST_SPREAD:
+            what = "yes rates" if len(rates) == 1 else "rates of each answer"
+            message = f"{what} of the classes lie within {_share(spread)}: it splits nothing"
             yield Flag("blunt", name, message, spread)
-        for c in np.flatnonzero((low[q] > 0.5) & (problem.outcome[q] != DASH)).tolist():
+        for c in np.flatnonzero((low[q] > guessed[q]) & (problem.outcome[q] != DASH)).tolist():
             message = f"{_share(learned.fit.error[q, c])} of answers contradict the table"
             subject = f"{name} / {problem.classes[c]}"
             yield Flag("reversed", subject, message, float(learned.fit.error[q, c]))

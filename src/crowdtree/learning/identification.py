@@ -1,4 +1,4 @@
-"""Calibrated policies from answers to yes/no questions about items of known class.
+"""Calibrated policies from answers to questions about items of known class.
 
 A table is more certain about the items that it was learned from than about new ones. So the
 calibration is cross-fitted: the table is learned again without each part of the items, a policy
@@ -94,7 +94,7 @@ def identification_policy(
     Parameters
     ----------
     learned
-        From yes/no questions, best with the gold of at least 20 items.
+        From questions about the classes, best with the gold of at least 20 items.
     target_error, max_answers, strict
         As in :class:`AdaptivePolicy`; `strict` refuses a target that the left-out items do not
         reach on average. Unless `endgame` is given, it is the one with which most left-out items
@@ -113,7 +113,7 @@ def identification_policy(
     """
     if learned.kind != "classes":
         raise CrowdtreeError(
-            "policy: expected yes/no questions, got one question whose answers are the classes"
+            "policy: expected questions about the classes, got one whose answers are the classes"
         )
     sheet = sheet_of(learned)
     if repeats is None:
@@ -133,7 +133,7 @@ def identification_policy(
     policy = AdaptivePolicy(
         learned.problem,
         target_error,
-        yes_probability=learned.yes_rate,
+        yes_probability=learned.yes_rate if learned.problem.is_yes_no else None,
         calibration=_calibration(learned.problem, left_out, refits.by_person),
         strict=strict,
         **options,
@@ -180,18 +180,29 @@ def _best_endgame(left_out: list[_LeftOut], max_answers: int, at_the_end: bool) 
 def repeat_dependence(learned: Learned, sheet: Sheet, refits: Refits) -> float:
     """Correlation of several people's answers to one question about one item.
 
-    The mean of its posterior, given how often the left-out items were answered yes (beta-binomial
-    around the rate of the table that was learned without them); the prior, where no question was
-    answered twice. The prior is that of single questions: the discount that was best on thirteen
-    public crowds was 0.20 to 0.73, 0.48 on average (docs/model.md, section 13).
+    The mean of its posterior, given how often the left-out items got each answer (beta-binomial or
+    Dirichlet-multinomial around the table that was learned without them); the prior, where no
+    question was answered twice. The prior is that of single questions: the discount that was best
+    on thirteen public crowds was 0.20 to 0.73, 0.48 on average (docs/model.md, section 13).
     """
-    from scipy.special import betaln
+    from scipy.special import betaln, gammaln
 
     value = (_PRIOR_SIZE / 2 - 1) * np.log(_DEPENDENCES * (1 - _DEPENDENCES))
     for part in refits.parts:
-        some = part.held[: MAX_REPEATED // max(1, len(part.yes))]
+        some = part.held[: MAX_REPEATED // max(1, part.problem.n_questions)]
         given = (sheet.values[some] >= 0).sum(axis=2)
         item, question = np.nonzero(given > 1)
+        if part.yes is None:
+            cls = learned.gold[some[item]]
+            chance = np.clip(part.problem.channel[0][:, question, cls], 1e-3, 1)
+            chance /= chance.sum(axis=0)
+            said = sheet.values[some[item], question] == np.arange(len(chance))[:, None, None]
+            count = said.sum(axis=2)
+            for place, rho in enumerate(_DEPENDENCES):
+                alpha, size = chance * (1 - rho) / rho, (1 - rho) / rho
+                value[place] += (gammaln(alpha + count) - gammaln(alpha)).sum()
+                value[place] -= (gammaln(size + count.sum(axis=0)) - gammaln(size)).sum()
+            continue
         rate = np.clip(part.yes[question, learned.gold[some[item]]], 1e-3, 1 - 1e-3)
         asked = given[item, question]
         yes = (sheet.values[some] == 1).sum(axis=2)[item, question]

@@ -16,6 +16,7 @@ from crowdtree.learning.skills import SkillFit
 from crowdtree.problem import DASH, Dash, Problem
 
 if TYPE_CHECKING:
+    from crowdtree.learning.several import AnswersFit
     from crowdtree.learning.table_discount import Discount
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "crowd_confusion",
     "label_numbers",
     "label_problem",
+    "make_answer_problem",
     "make_problem",
     "one_against_rest",
     "quietly_replaced",
@@ -109,6 +111,39 @@ def one_against_rest(fit: SkillFit, confusion: FloatArray) -> tuple[FloatArray, 
     return np.maximum(error * size, 1e-3), np.maximum((1 - error) * size, 1e-3)
 
 
+def make_answer_problem(
+    classes: tuple[str, ...],
+    questions: tuple[str, ...],
+    answers: Answers,
+    fit: AnswersFit,
+    like: Problem | None = None,
+) -> Problem:
+    """Make a problem of a learned table of answers.
+
+    How often people can't tell is the share of such answers to each question, where any were given;
+    otherwise what the assumed problem says.
+    """
+    unsure = None if like is None else like.unsure
+    if answers.skips is not None and answers.skips.any():
+        given = np.bincount(answers.question_column(), minlength=len(questions))
+        unsure = answers.skips / np.maximum(answers.skips + given, 1)
+    with warnings.catch_warnings(action="ignore", category=CrowdtreeWarning):
+        if like is not None:
+            return like.replace(prior=fit.prior, normalise=True, table=fit.table, unsure=unsure)
+        return Problem(
+            classes,
+            fit.prior,
+            questions,
+            fit.right_answer,
+            fit.error,
+            answers=answers.choices,
+            table=fit.table,
+            unsure=unsure,
+            dash="inapplicable" if fit.right_answer.any(axis=0).all() else "either",
+            normalise=True,
+        )
+
+
 def make_problem(
     classes: tuple[str, ...],
     prior: FloatArray,
@@ -130,6 +165,7 @@ def make_problem(
             texts=like.texts if like and like.texts else None,
             descriptions=like.descriptions if like and like.descriptions else None,
             dash=like.dash if like is not None else dash,
+            answers=like.answers if like is not None else None,
             normalise=True,
             dependence=like.dependence if like is not None else dependence,
             loss=like.loss if like is not None else None,

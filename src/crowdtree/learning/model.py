@@ -22,6 +22,7 @@ from crowdtree.learning.learned_problem import (
     quietly_replaced,
     stated,
 )
+from crowdtree.learning.several import AnswersFit
 from crowdtree.learning.skills import ClassFit, SkillFit
 from crowdtree.learning.stating import CrowdMap
 from crowdtree.loss import Decision, make_loss
@@ -60,6 +61,8 @@ class Intervals(NamedTuple):
     level: float
     prior: Range
     worker_error: Range
+    table: Range | None = None
+    """Of ``problem.table``, where questions have several answers."""
 
 
 class Worker(NamedTuple):
@@ -85,7 +88,8 @@ class Learned(Framed, Saved, Plotted):
     problem
         Classes, prior, outcome and worker error, ready for design.
     kind
-        ``"labels"``: one question whose answers are the classes; ``"classes"``: yes/no questions.
+        ``"labels"``: one question whose answers are the classes; ``"classes"``: questions about
+        them, with yes and no or other answers.
     answers
         The answers, encoded.
     posterior
@@ -361,7 +365,13 @@ class Learned(Framed, Saved, Plotted):
         else:
             count = np.bincount(a.worker, minlength=a.n_workers).astype(np.float64)
             best = np.argmax(self.fit.posterior, axis=1)[a.task]
-            said = np.where(a.label == 1, 1, -1) == self.fit.sign[a.question_column(), best]
+            asked, fit = a.question_column(), self.fit
+            said = np.where(a.label == 1, 1, -1) == fit.sign[asked, best]
+            if isinstance(fit, AnswersFit):  # of answers whose question has a known right answer
+                known = np.bincount(a.worker, weights=fit.sign[asked, best], minlength=a.n_workers)
+                said = fit.right_answer[a.label, asked, best]
+                right = np.bincount(a.worker, weights=said, minlength=a.n_workers)
+                return count, right / np.maximum(known, 1)
             agreed = np.bincount(a.worker, weights=said, minlength=a.n_workers)
         return count, agreed / np.maximum(count, 1)
 
@@ -444,7 +454,12 @@ class Learned(Framed, Saved, Plotted):
         share, size = self.problem.prior, self.fit.prior_size
         yes, no = share * size, (1 - share) * size
         ends = [np.asarray(beta.ppf(q, yes, no)) for q in (tail, 1 - tail)]
-        return Intervals(self.level, Range(*ends), Range(low, high))
+        table = None
+        if isinstance(self.fit, AnswersFit):
+            yes, no = self.fit.table_counts
+            exists = self.fit.within > 0
+            table = Range(*(np.where(exists, beta.ppf(q, yes, no), 0.0) for q in (tail, 1 - tail)))
+        return Intervals(self.level, Range(*ends), Range(low, high), table)
 
     @property
     def error_posterior(self) -> tuple[FloatArray, FloatArray]:
@@ -456,6 +471,7 @@ class Learned(Framed, Saved, Plotted):
     @property
     def yes_rate(self) -> FloatArray:
         """P(yes) of the crowd per cell (posterior mean), also where the outcome is left open."""
+        self.problem.require_yes_no("yes_rate")
         if self.kind == "labels":
             error, sign = self.problem.worker_error, 2 * self.problem.outcome - 1
         else:
@@ -535,15 +551,17 @@ class Learned(Framed, Saved, Plotted):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that was learned as plain JSON; of confused classes the worst pairs."""
-        problem, share, (low, high) = self.problem, *self.intervals[1:]
+        problem, intervals = self.problem, self.intervals
+        share, (low, high) = intervals.prior, intervals.worker_error
         return {
             "classes": list(problem.classes),
             "questions": list(problem.questions),
             "prior": problem.prior.tolist(),
             "outcome": problem.outcome.tolist(),
             "worker_error": problem.worker_error.tolist(),
+            **self._tables(),
             "intervals": {
-                "level": self.intervals.level,
+                "level": intervals.level,
                 "prior": {"low": share.low.tolist(), "high": share.high.tolist()},
                 "worker_error": {"low": low.tolist(), "high": high.tolist()},
             },
@@ -558,6 +576,18 @@ class Learned(Framed, Saved, Plotted):
             "flags": [flag._asdict() for flag in self.flags],
             "labels": dict(self.labels),
         }
+
+    def _tables(self) -> dict[str, Any]:
+        """P(answer | class) of questions with several answers and its ends, for the JSON form."""
+        made, problem = self.intervals.table, self.problem
+        if made is None or problem.table is None:
+            return {}
+        parts = {"table": problem.table, "low": made.low, "high": made.high}
+        found: dict[str, Any] = {"answers": [list(names) for names in problem.answers]}
+        for key, part in parts.items():
+            rows = [part[: len(names), q].tolist() for q, names in enumerate(problem.answers)]
+            found[key if key == "table" else f"table_{key}"] = rows
+        return found | ({} if problem.unsure is None else {"unsure": problem.unsure.tolist()})
 
     def _costs(self) -> dict[str, Any]:
         """What mistakes cost and what labels are expected to, for the JSON form."""

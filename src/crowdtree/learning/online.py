@@ -25,6 +25,7 @@ from crowdtree.learning.learned_problem import (
     stated,
 )
 from crowdtree.learning.passes import Votes
+from crowdtree.learning.several import AnswersFit
 from crowdtree.learning.skills import ClassFit, SkillFit
 from crowdtree.learning.worker_tracker import SPREAD
 from crowdtree.problem import DASH
@@ -82,6 +83,7 @@ def _read(learned: Learned, source: Any) -> Answers:
         source,
         questions=None if labels else known.questions,
         labels=known.labels if labels else None,
+        choices=dict(zip(known.questions, known.choices, strict=False)),
         duplicates="all",
     )
     return read if labels else as_yes_no(read)
@@ -225,9 +227,12 @@ def _update_classes(
         old, now = _rows(base, item), _rows(answers, item)
         for row in dict.fromkeys([*old, *now]):
             _shift(fit, row, now.count(row) * after - old.count(row) * before)
-    error = fit.error if learned.assumed else np.minimum(fit.error, 0.499)
-    error = np.where(problem.outcome == DASH, 0.5, error)
-    learned.problem = quietly_replaced(problem, worker_error=error)
+    if isinstance(fit, AnswersFit):
+        learned.problem = quietly_replaced(problem, table=fit.table)
+    else:
+        error = fit.error if learned.assumed else np.minimum(fit.error, 0.499)
+        error = np.where(problem.outcome == DASH, 0.5, error)
+        learned.problem = quietly_replaced(problem, worker_error=error)
     count, discount = np.diff(answers.start), learned.fitted_discount
     learned.posterior = fit.posterior
     if discount is not None:
@@ -248,15 +253,18 @@ def _shift(fit: ClassFit, row: Row, mass: FloatArray) -> None:
     question, worker, label = row
     tilt, sign = fit.tilt[question], fit.sign[question]
     yes = 1 / (1 + np.exp(-fit.x[question] - tilt * fit.skill[worker]))
-    slope, bend = mass * tilt * ((label == 1) - yes), mass * tilt**2 * yes * (1 - yes)
+    said = fit.says_yes(question, label)
+    slope, bend = mass * tilt * (said - yes), mass * tilt**2 * yes * (1 - yes)
     before = fit.error[question]
-    right, counted = sign == (1 if label == 1 else -1), mass * (sign != 0)
+    right, counted = sign == np.where(said, 1, -1), mass * (sign != 0)
     fit.wrong[question] = np.maximum(fit.wrong[question] + counted * ~right, 1e-3)
     fit.right[question] = np.maximum(fit.right[question] + counted * right, 1e-3)
     after = fit.error[question]
     move = np.log(after / (1 - after)) - np.log(before / (1 - before))
     fit.x[question] -= sign * move
     fit.cell[question] -= move
+    if isinstance(fit, AnswersFit):
+        fit.count(question, label, mass)
     precision = max(float(fit.skill_sd[worker]) ** -2 + float(bend.sum()), 1e-6)
     fit.skill[worker] += float(np.clip(slope.sum() / precision, -1, 1))
     fit.skill_sd[worker] = precision**-0.5

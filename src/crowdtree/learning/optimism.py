@@ -85,7 +85,7 @@ def plan_error(
         As in :func:`crowdtree.learning.identification.identification_policy`.
     """
     if learned.kind != "classes" or not (learned.gold >= 0).any():
-        raise CrowdtreeError("plan_error: expected yes/no questions and gold")
+        raise CrowdtreeError("plan_error: expected questions about the classes and gold")
     wrong = _tried(learned, make, folds, seed).wrong
     low, high = wilson_interval(int(wrong.sum()), len(wrong))
     return LeftOutError(float(wrong.mean()), low, high, len(wrong))

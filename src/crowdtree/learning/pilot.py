@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.learning.learned_problem import quietly_replaced
+from crowdtree.learning.several import AnswersFit
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import HtmlShown
 from crowdtree.tree import Tree
@@ -30,6 +31,8 @@ FloatArray = NDArray[np.float64]
 MOST_ERROR = 0.499
 CAUTION = 3.0
 """Real labels may be wrong this many times as often as a plan says (docs/learning.md)."""
+MAX_TABLES = 300
+"""Draws of tables of several answers, each of which is evaluated exactly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +50,8 @@ class Pilot(HtmlShown):
     answers
         Total number of answers.
     sensitivity
-        ``d misclassification / d e`` per cell: exact. Absent when only a problem was given.
+        ``d misclassification / d e`` per cell: exact. Absent when only a problem was given, and
+        for questions with several answers.
     half_width, level
         The precision that was asked for.
     known_items
@@ -110,7 +114,7 @@ def plan_pilot(
     used = problem.outcome != DASH
     slope, known = None, None
     if not isinstance(design, Problem):
-        slope = sensitivity(design)
+        slope = sensitivity(design) if problem.is_yes_no else None
         used &= _asked(as_plan(design))
         # people err together, so the labels may be wrong several times as often as planned
         wrong = min(0.5, CAUTION * evaluate(design).misclassification)
@@ -153,6 +157,7 @@ def sensitivity(design: Tree | Plan) -> FloatArray:
     """
     plan = as_plan(design)
     tree, problem = plan.tree, plan.tree.problem
+    problem.require_yes_no("sensitivity")
     slope = np.zeros(problem.outcome.shape)
     alive = [problem.prior]
     stays = []
@@ -197,6 +202,9 @@ def upper_problem(learned: Learned, level: float = 0.95) -> Problem:
     wrong, right = learned.error_posterior
     problem = learned.problem
     high = np.maximum(np.asarray(beta.ppf(level, wrong, right)), problem.worker_error)
+    if isinstance(learned.fit, AnswersFit):
+        table = learned.fit.at_error(np.maximum(high, learned.fit.error))
+        return quietly_replaced(problem, table=table)
     high = np.where(problem.worker_error < MOST_ERROR, np.minimum(high, MOST_ERROR), high)
     high = np.where(problem.outcome == DASH, 0.5, high)
     return quietly_replaced(problem, worker_error=high)
@@ -260,8 +268,14 @@ def credible_interval(
     found = optimism(learned, plan)
     # where people were left out in turn, the optimism includes how they differ
     differ = getattr(learned.fit, "people", None) if found is None or not found.between else None
+    fit = learned.fit
+    if isinstance(fit, AnswersFit):
+        draws = min(draws, MAX_TABLES)
     drawn = _drawn(learned, _asked(plan), draws, differ, people, rng)
-    value = 1 - _correct(plan, drawn)
+    if isinstance(fit, AnswersFit):
+        value = np.array([_misclassified(plan, fit.at_error(e, rng)) for e in drawn])
+    else:
+        value = 1 - _correct(plan, drawn)
     if found is not None:
         value = _shifted(value, found, people, rng)
     if items is not None:
@@ -314,9 +328,19 @@ def _drawn(
     if differ is not None:
         skill, yes = differ.draws(draws, people, rng)
         sign = np.where(learned.problem.outcome[q, c] == 1, 1.0, -1.0)
+        if isinstance(learned.fit, AnswersFit):
+            sign = learned.fit.sign[q, c]  # rates are those of right answers
         drawn = expit(logit(drawn) - skill - sign * yes[:, q])
     made[:, q, c] = drawn
     return made
+
+
+def _misclassified(plan: Plan, table: FloatArray) -> float:
+    """Misclassification of a plan under another table of answers: exact."""
+    tree = plan.tree
+    problem = quietly_replaced(tree.problem, table=table)
+    moved = Tree(problem, tree.question, tree.children)
+    return evaluate(replace(plan, tree=moved)).misclassification
 
 
 def _correct(plan: Plan, errors: FloatArray) -> FloatArray:

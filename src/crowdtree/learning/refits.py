@@ -1,4 +1,4 @@
-"""Yes/no tables learned again without a part of the items, to see what they say of new items."""
+"""Tables learned again without a part of the items, to see what they say of new items."""
 
 from __future__ import annotations
 
@@ -41,12 +41,13 @@ class Sheet(NamedTuple):
 class Refit(NamedTuple):
     """Items that are left out, and what the others teach.
 
-    `problem` and `yes` have the questions of all items, `rest` those of the others alone.
+    `problem` and `yes` have the questions of all items, `rest` those of the others alone. Where
+    questions have several answers the problem holds their table, and there is no `yes`.
     """
 
     held: NDArray[np.intp]
     problem: Problem
-    yes: NDArray[np.float64]
+    yes: NDArray[np.float64] | None
     rest: Learned
 
     def posterior(self, learned: Learned) -> NDArray[np.float64]:
@@ -127,11 +128,12 @@ def _parts(
 def _frame(learned: Learned, rows: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
     """Some of the answers as columns; the items are named by their places."""
     a = learned.answers
+    code, names = a.label_column()
     return {
         "task": a.task[rows],
         "question": np.array(a.questions)[a.question_column()[rows]],
         "worker": a.workers[a.worker[rows]].astype(str),
-        "label": a.label[rows],
+        "label": np.array(names)[code[rows]] if a.choices else a.label[rows],
     }
 
 
@@ -144,8 +146,13 @@ def _without(learned: Learned, held: NDArray[np.intp]) -> Refit:
     with warnings.catch_warnings(action="ignore", category=CrowdtreeWarning):
         rest = learned.refit(_frame(learned, stays[learned.answers.task]), gold)
         # a question that only the left-out items were asked is taken as learned with them
-        yes = learned.yes_rate.copy()
         places = [learned.problem.question_index(name) for name in rest.problem.questions]
+        if learned.problem.table is not None and rest.problem.table is not None:
+            table = learned.problem.table.copy()
+            table[: len(rest.problem.table), places] = rest.problem.table
+            problem = learned.problem.replace(prior=rest.problem.prior, table=table)
+            return Refit(held, problem, None, rest)
+        yes = learned.yes_rate.copy()
         yes[places] = rest.yes_rate
         problem = learned.problem.replace(prior=rest.problem.prior)
     return Refit(held, problem, yes, rest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,10 @@ class ClassFit(SkillFit):
         """Error of a worker of some skill, per cell."""
         yes = 1 / (1 + np.exp(-self.x - self.tilt * skill))
         return np.where(self.sign > 0, 1 - yes, np.where(self.sign < 0, yes, 0.5))
+
+    def says_yes(self, question: Any, label: Any) -> NDArray[np.bool_]:  # noqa: ARG002
+        """Whether an answer is the one that rates are of (for each class, where that differs)."""
+        return np.asarray(label == 1)
 
     def log_likelihood(
         self, question: NDArray[np.integer], skill: FloatArray, label: NDArray[np.integer]

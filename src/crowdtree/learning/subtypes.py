@@ -134,6 +134,7 @@ def find_subtypes(learned: Learned, most: int = 16, seed: int = 0) -> Subtypes:
         raise CrowdtreeError(
             "subtypes: expected yes/no questions, got one question whose answers are the classes"
         )
+    learned.problem.require_yes_no("subtypes")
     if most < 1:
         raise CrowdtreeError(f"most: expected 1 sub-type or more, got {most!r}")
     rate = np.clip(learned.yes_rate, 1e-4, 1 - 1e-4)

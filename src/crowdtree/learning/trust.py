@@ -23,7 +23,7 @@ import numpy as np
 
 from crowdtree.learning.evidence import Answered, EvidenceByPerson
 from crowdtree.learning.suspects import Suspicion, find_suspects
-from crowdtree.likelihood import AnswerModel
+from crowdtree.likelihood import TwoAnswers
 from crowdtree.problem import Problem
 
 __all__ = ["MAJORITY", "Answered", "Suspicion", "Trust", "assess", "speaks_for"]
@@ -96,7 +96,7 @@ def speaks_for(problem: Problem, answers: Iterable[tuple[int, int]], label: int)
     >>> speaks_for(problem, [(0, 1)], 1), speaks_for(problem, [(0, 1)], 0)
     (True, False)
     """
-    yes = AnswerModel.of(problem).yes
+    yes = TwoAnswers.of_yes_no(problem).yes
     told = np.zeros(problem.n_classes)
     for question, value in answers:
         told += np.log(yes[question] if value else 1 - yes[question])
