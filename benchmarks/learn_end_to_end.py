@@ -52,7 +52,7 @@ def adaptive(policy: AdaptivePolicy, values: np.ndarray) -> tuple[np.ndarray, np
     for step in range(1, max(BUDGETS) + 1):
         posterior = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
         posterior /= posterior.sum(axis=1, keepdims=True)
-        asked = policy.choose(posterior, None, None, max(BUDGETS) - step + 1, gone)
+        asked = policy.choose(posterior, None, max(BUDGETS) - step + 1, gone)
         by_class = np.exp(policy.by_class(np.log(np.maximum(posterior, 1e-300))))
         open_ = (asked >= 0) & (1 - by_class.max(axis=1) > policy.target_error)
         here, question = items[open_], asked[open_]

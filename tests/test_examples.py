@@ -27,6 +27,7 @@ def test_every_example_is_tested() -> None:
     assert {file.name for file in HERE.glob("*.py")} == {
         "birds.py",
         "from_answers.py",
+        "leaves.py",
         "model_worker.py",
     }
 
@@ -35,6 +36,7 @@ def test_every_example_is_tested() -> None:
     ("name", "words"),
     [
         ("birds.py", ["adaptive policy: 5.7 answers", "the tree: proven"]),
+        ("leaves.py", ["in tufts → pine", "several answers: 4.1 answers", "can't tell"]),
         ("from_answers.py", ["a typical worker errs in", "(95 % credible)"]),
     ],
 )

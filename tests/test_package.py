@@ -99,3 +99,12 @@ def test_the_documents_name_the_wheel_of_this_version():
     for path in (ROOT / "README.md", ROOT / "docs" / "start.md"):
         found = set(re.findall(r"crowdtree-([0-9][^-]*)-py3-none-any\.whl", path.read_text()))
         assert found == {ct.__version__}
+
+
+@pytest.mark.parametrize("module", ["client", "webhooks", "participants"])
+def test_modules_for_other_programs_need_the_standard_library_only(module):
+    hidden = ("numpy", "scipy", "pydantic", "httpx", "typer", "jinja2", "sqlalchemy")
+    code = f"import sys; sys.modules.update(dict.fromkeys({hidden!r})); import crowdtree.{module}"
+    if module == "client":
+        code += "; crowdtree.client.Client('http://127.0.0.1:1')"
+    subprocess.run([sys.executable, "-c", code], check=True)

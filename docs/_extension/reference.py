@@ -104,6 +104,7 @@ GROUPS = {
     "Design": (
         "design", "Tree", "tree.Node", "tree.Level", "tree.Certificate", "verify", "staff", "Plan",
         "evaluate", "Evaluation", "evaluation.Bounds", "frontier", "Frontier", "frontiers.Point",
+        "plurality_error",
     ),
     "Ask adaptively": (
         "AdaptivePolicy", "PlanPolicy", "BatchPolicy", "SubtypePolicy", "Calibration", "explain",

@@ -81,6 +81,12 @@ class Picture(str):
         check_call(Picture.save, {"path": path})
         return self._write(path)
 
+    def saved(self, path: str | os.PathLike[str] | None) -> Picture:
+        """Return the picture, written to a path where one is given."""
+        if path is not None:
+            self.save(path)
+        return self
+
     def _repr_svg_(self) -> str:
         return str(self)
 
@@ -93,16 +99,20 @@ class Drawn(HtmlShown):
 
     def draw(
         self,
+        path: str | os.PathLike[str] | None = None,
         *,
         title: str | None = None,
         fold: float | None = None,
         direction: Literal["down", "right"] | None = None,
         levels: bool = False,
     ) -> Picture:
-        """Draw as SVG: ``.save("tree.svg")`` writes it (also ``.png``, ``.html``, ``.json``).
+        """Draw as SVG.
 
         Parameters
         ----------
+        path
+            Where to save it as well, as :meth:`Picture.save` does: ``.svg``, ``.png``, ``.html`` or
+            ``.json``.
         title
             Heading; by default the size and the exact error.
         fold
@@ -119,7 +129,7 @@ class Drawn(HtmlShown):
         picture: Picture = _output().draw(
             self, title=title, fold=fold, direction=direction, levels=levels
         )
-        return picture
+        return picture.saved(path)
 
     def _repr_svg_(self) -> str:
         return str(self.draw())
@@ -128,10 +138,11 @@ class Drawn(HtmlShown):
 class Plotted(HtmlShown):
     """A result with a chart."""
 
-    def draw(self) -> Picture:
-        """Draw as SVG: ``.save("chart.svg")`` writes it (also ``.png``, ``.html``, ``.json``)."""
+    def draw(self, path: str | os.PathLike[str] | None = None) -> Picture:
+        """Draw as SVG, and save it where a path is given, as :meth:`Picture.save` does."""
+        check_call(Plotted.draw, {"path": path})
         picture: Picture = _output().draw(self)
-        return picture
+        return picture.saved(path)
 
     def plot(self) -> Any:
         """Plot as an Altair chart, which you can change."""

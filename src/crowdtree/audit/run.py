@@ -293,7 +293,7 @@ class Audit(Framed, Saved, Plotted):
         drawn = min(n, round(float(self._left.sum())))
         return [self.items[self._draw()] for _ in range(drawn)]
 
-    def draw(self) -> Any:
+    def draw(self) -> Any:  # type: ignore[override]  # an item to check, not a picture
         """Draw one more item for checking: its name, or its number where only errors were given.
 
         >>> audit = Audit([0.01, 0.2, 0.05], rng=0)

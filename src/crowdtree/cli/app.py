@@ -18,7 +18,7 @@ from typing import Any, TextIO
 import typer
 
 from crowdtree import __version__
-from crowdtree.cli import inputs, streams
+from crowdtree.cli import inputs, options, streams
 from crowdtree.cli.groups import make_group, show_help
 from crowdtree.cli.wording import option_words
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, one_line
@@ -105,7 +105,7 @@ def _run(arguments: list[str]) -> int:
     inputs.NOTES.clear()
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
-    inputs.ARGUMENTS[:] = arguments
+    options.ARGUMENTS[:] = arguments
     try:
         streams.check_single_use(arguments)
         command = _command(arguments[0] if arguments else "")

@@ -16,9 +16,10 @@ from crowdtree.cli import render
 from crowdtree.cli.campaign.database import import_server
 from crowdtree.cli.options import AsJson, Folder, check_folder
 from crowdtree.cli.render.progress import counting, job_words, progress
+from crowdtree.frontiers import Goal
 from crowdtree.learning import learn
 from crowdtree.output import load
-from crowdtree.planning import plan
+from crowdtree.planning import best_adaptive, plan
 from crowdtree.report import write_report
 from crowdtree.simulation import simulate
 from crowdtree.text import amount, number, percent, percent_range, plural
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["demo_verb"]
 
-EXAMPLE = "animals"
+EXAMPLE, SEVERAL = "animals", "leaves"
 ERROR, PRICE = 0.01, 0.02
 ITEMS, KNOWN = 120, 20
 PEOPLE, SPAMMERS = 25, 2
@@ -52,6 +53,7 @@ class Demo:
         """Plan, simulate, run a campaign, learn, audit and report."""
         choices = self.plan()
         self.simulate(choices)
+        self.several()
         live = self.campaign(choices)
         notes = [("Learned from the answers", self.learn()), ("Audited", self.audit())]
         self.begin("Report", "report", self.path("plan.json"))
@@ -104,6 +106,25 @@ class Demo:
             f"{SIMULATED:,} simulated items: {percent(wrong)} wrong "
             f"({percent_range(*wrong.interval)}) with {amount(run.answers_per_item, 'answer')} "
             "per item."
+        )
+
+    def several(self) -> None:
+        """Compare questions with several answers with a yes/no question about each answer."""
+        problem = files.example(SEVERAL)
+        self.begin("Several answers per question", "plan", f"example:{SEVERAL}", "--error", ERROR)
+        shown = []
+        for name, table in (("several_answers", problem), ("yes_no", problem.as_yes_no())):
+            found = best_adaptive(table, Goal(error=ERROR))
+            assert found is not None
+            self.results[name] = {"answers": float(found.answers), "error": float(found.error)}
+            each = f"{amount(found.answers, 'answer')} per item"
+            shown.append(f"{each} ({percent(found.error)} wrong)")
+        most = problem.n_answers.max()
+        self.say(
+            f"{problem.n_classes} classes, {problem.n_questions} questions with up to {most} "
+            f"answers: {shown[0]}.",
+            f"The same people, asked yes/no questions about every answer: {shown[1]}. Both are "
+            "simulated.",
         )
 
     def campaign(self, choices: PlanChoices) -> LiveCampaign:
@@ -162,8 +183,7 @@ class Demo:
     def audit(self) -> str:
         """Check some labels, and certify how many of all are wrong."""
         path, labels = self.path("audit.json"), self.path("labels.csv")
-        options = ("--planned", CHECKS, "-o", path)
-        self.begin("Audit: certify the labels", "audit start", labels, *options)
+        self.begin("Audit: certify the labels", "audit show", path)
         audit = Audit(*load(labels), planned=CHECKS, seed=0)
         for item in audit.next(CHECKS):
             audit.record(item, self.truth[item])

@@ -20,10 +20,10 @@ from crowdtree.cli.options import (
     with_options,
 )
 from crowdtree.cli.policy import PolicyOptions, read_policy
-from crowdtree.errors import CrowdtreeError
-from crowdtree.problem import CELLS, Problem
+from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.problem import Problem
 from crowdtree.report.trace import write_trace_report
-from crowdtree.trace import explain
+from crowdtree.trace import explain, read_answer
 
 __all__ = ["explain_verb"]
 
@@ -53,7 +53,9 @@ def explain_verb(
     answers: Annotated[
         str | None,
         typer.Option(
-            "--answers", metavar="Q=A,...", help="Answers so far, such as flies=yes,hunts=no."
+            "--answers",
+            metavar="Q=A,...",
+            help="Answers so far, such as flies=yes,hunts=no or cap=red.",
         ),
     ] = None,
     policy: PolicyOptions,
@@ -90,10 +92,13 @@ def explain_verb(
 
 
 def _answers(problem: Problem, words: str) -> Iterator[tuple[str, str]]:
-    """Read ``flies=yes,hunts=no``."""
+    """Read ``flies=yes,cap=red``."""
     for entry in filter(None, (part.strip() for part in words.split(","))):
         name, _, value = (part.strip() for part in entry.rpartition("="))
-        if CELLS.get(value.lower()) not in (0, 1) or not name:
-            raise CrowdtreeError(f"--answers: expected question=yes or question=no, got {entry!r}")
-        problem.question_index(name)  # raises where there is none
+        if not name or not value:
+            raise CrowdtreeError(f"--answers: expected question=answer, got {entry!r}")
+        names = problem.answers[problem.question_index(name)]
+        if read_answer(names, value) is None:
+            known = listing(f"{name}={answer}" for answer in names)
+            raise CrowdtreeError(f"--answers: expected {known}, got {entry!r}")
         yield name, value

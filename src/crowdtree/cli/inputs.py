@@ -8,7 +8,14 @@ from typing import Any
 
 from crowdtree import files
 from crowdtree.cli import streams
-from crowdtree.cli.options import Prices, Reading, ReadingGroups, check_price, given
+from crowdtree.cli.options import (
+    ARGUMENTS,
+    Prices,
+    Reading,
+    ReadingGroups,
+    check_price,
+    given,
+)
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.files.formats import ending_of_content
@@ -69,10 +76,6 @@ def read_problem(file: str, reading: Reading | None = None, *, quiet: bool = Fal
     if reading.loss is not None:
         changes["loss"] = files.read_loss(reading.loss, problem.classes)
     return problem.replace(**changes) if changes else problem
-
-
-ARGUMENTS: list[str] = []
-"""The words of the running command."""
 
 
 def written() -> set[str]:

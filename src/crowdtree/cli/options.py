@@ -56,6 +56,9 @@ __all__ = [
     "with_options",
 ]
 
+ARGUMENTS: list[str] = []
+"""The words of the running command."""
+
 
 def _file(what: str) -> Any:
     return typer.Argument(metavar="FILE", help=what, show_default=False)
@@ -276,8 +279,6 @@ def check_folder(path: Path) -> None:
 
 def check_outputs(paths: Iterable[Path | None]) -> None:
     """Raise where a file cannot be written, would hold two results, or is read by the command."""
-    from crowdtree.cli.inputs import ARGUMENTS
-
     made = [path for path in paths if path is not None]
     for path in made:
         if not path.parent.is_dir():

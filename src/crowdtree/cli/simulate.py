@@ -196,7 +196,7 @@ def simulate_verb(
     if checks is not None:
         found["checks"] = checks.to_dict()
     then = render.command("explain", file, policy, reading)
-    if held is not None:
+    if held is not None and problem.is_yes_no:
         then = render.command("campaign create", file)
     render.emit(outputs.as_json, found, show, [outputs.draw], then)
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from crowdtree.client import Client, work
 from crowdtree.errors import CrowdtreeError
-from crowdtree.likelihood import AnswerModel
+from crowdtree.likelihood import TwoAnswers
 from crowdtree.problem import Problem
 from crowdtree.report import LiveCampaign, LiveWorker
 from crowdtree.store.reliability import expected_right
@@ -201,7 +201,7 @@ def _answerer(
     person: Person, problem: Problem, truth: dict[str, int], rng: np.random.Generator
 ) -> Callable[[dict[str, Any], dict[str, Any]], bool]:
     """Make the answering function of a simulated worker."""
-    model = AnswerModel.of(problem)
+    model = TwoAnswers.of_yes_no(problem)
     place = {name: q for q, name in enumerate(problem.questions)}
 
     def answer(item: dict[str, Any], question: dict[str, Any]) -> bool:

@@ -20,7 +20,7 @@ from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.files import load_problem, save_problem
 from crowdtree.files.audits import load_audit, load_labels, save_audit, save_labels
 from crowdtree.files.documents import problem_from_dict, problem_to_dict
-from crowdtree.files.formats import DOCUMENTS, ending_of
+from crowdtree.files.formats import DOCUMENTS, ending_of, is_delta
 from crowdtree.files.interchange import ZOONIVERSE, load_answers, write_crowdkit
 from crowdtree.files.plans import (
     check_plan_ending,
@@ -149,7 +149,7 @@ def _recognise(file: Any) -> Kind | None:
     elif file.name.lower().endswith((".parquet", ".pq")):
         frame = read_parquet(file)
         names = getattr(frame, "column_names", None) or frame.columns  # of pyarrow, or polars
-    elif file.name.lower().endswith(".xlsx"):
+    elif file.name.lower().endswith(".xlsx") or (file.path and is_delta(file.path)):
         return "problem"
     else:
         file.check()
@@ -334,16 +334,17 @@ def _learned(learned: Learned) -> Document:
         )
     a, options = learned.answers, dict(learned.refit.keywords)
     problem = options.pop("problem", None)
+    said = a.label_column()
     return {
         "kind": "learned",
         "answers": {
             "task": a.tasks.tolist(),
             "worker": a.workers.tolist(),
             "question": list(a.questions),
-            "label": list(a.labels),
+            "label": list(said.names),
             "start": a.start.tolist(),
             "workers": a.worker.tolist(),
-            "labels": a.label.tolist(),
+            "labels": said.code.tolist(),
             "questions": None if a.question is None else a.question.tolist(),
         },
         "gold": learned.gold.tolist(),
@@ -359,7 +360,7 @@ def _learned(learned: Learned) -> Document:
 def _read_learned(data: Mapping[str, Any], source: str) -> Learned:
     import warnings
 
-    from crowdtree.learning import learn
+    from crowdtree.learning import learn_answers
 
     told, options = data["answers"], dict(data["options"])
     task = np.repeat(np.arange(len(told["task"])), np.diff(told["start"]))
@@ -380,7 +381,7 @@ def _read_learned(data: Mapping[str, Any], source: str) -> Learned:
 
     with warnings.catch_warnings():  # they were given when the answers were first learned from
         warnings.simplefilter("ignore", CrowdtreeWarning)
-        learned = learn(columns, known(data["gold"]), **options, loss=data.get("loss"))
+        learned = learn_answers(columns, known(data["gold"]), **options, loss=data.get("loss"))
         if data["checked"] is not None:
             learned = learned.calibrate(known(data["checked"]) or {})
     return replace(learned, keep_repeats=data["keep_repeats"])

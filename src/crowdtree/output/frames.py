@@ -12,9 +12,11 @@ from crowdtree.audit import Audit
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import Evaluation
 from crowdtree.files.problems import table_columns
+from crowdtree.files.words import cell_words
 from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.frontiers import Frontier
 from crowdtree.learning.model import Learned
+from crowdtree.outcomes import YES_NO
 from crowdtree.per_class import class_columns, confusion_columns
 from crowdtree.planning import PlanChoices
 from crowdtree.problem import DASH, Problem
@@ -83,7 +85,7 @@ def _plan(tree: Tree | Plan) -> Parts:
 
     def nodes() -> Columns:
         made = plan.tree.nodes
-        return {
+        found: Columns = {
             "node": [node.index for node in made],
             "level": [node.level for node in made],
             "question": [node.question for node in made],
@@ -91,11 +93,21 @@ def _plan(tree: Tree | Plan) -> Parts:
             "share": [node.share for node in made],
             "votes": plan.votes.tolist(),
             "error": (plan.node_error / plan.tree.share).tolist(),
-            "no": [_below(plan.tree, node.no) for node in made],
-            "yes": [_below(plan.tree, node.yes) for node in made],
         }
+        return {**found, **_branches(plan.tree)}
 
     return {"nodes": nodes}
+
+
+def _branches(tree: Tree) -> Columns:
+    """Where the answers of each node lead: a column each for no and yes, else one for all."""
+    below = [
+        {answer: _below(tree, child) for answer, child in node.branches.items()}
+        for node in tree.nodes
+    ]
+    if set(tree.problem.answers) == {YES_NO}:
+        return {answer: [row[answer] for row in below] for answer in YES_NO}
+    return {"branches": ["; ".join(f"{k}: {v}" for k, v in row.items()) for row in below]}
 
 
 def _below(tree: Tree, child: int) -> str:
@@ -227,11 +239,12 @@ def _errors(learned: Learned) -> Columns:
     """One row per cell of the table whose right answer is known."""
     problem, ends = learned.problem, learned.intervals.worker_error
     cells = np.argwhere(problem.outcome != DASH)
+    words = [cell_words(problem, q) for q in range(problem.n_questions)]
     question, cls = cells[:, 0], cells[:, 1]
     return {
         "question": [problem.questions[q] for q in question],
         "class": [problem.classes[c] for c in cls],
-        "outcome": problem.outcome[question, cls].tolist(),
+        "outcome": [words[q][c] for q, c in cells],
         "error": problem.worker_error[question, cls].tolist(),
         "low": ends.low[question, cls].tolist(),
         "high": ends.high[question, cls].tolist(),

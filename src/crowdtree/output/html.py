@@ -13,6 +13,7 @@ from crowdtree.audit.words import next_step, sum_up
 from crowdtree.checkup import Checkup
 from crowdtree.errors import MissingExtra
 from crowdtree.evaluation import Evaluation
+from crowdtree.files.words import cell_words
 from crowdtree.fixed_plan import Plan
 from crowdtree.frontiers import Frontier
 from crowdtree.learning.flags import Flags
@@ -21,7 +22,7 @@ from crowdtree.output.frames import columns_of
 from crowdtree.output.pictures import chart_of
 from crowdtree.planning import PlanChoices
 from crowdtree.plots.html import hint
-from crowdtree.problem import DASH, Problem
+from crowdtree.problem import Problem
 from crowdtree.report.details import way_table
 from crowdtree.report.learned_tables import accuracy_words
 from crowdtree.report.ways import choice_way
@@ -108,13 +109,14 @@ def _estimate(value: Estimate, write: Any) -> str:
 def _problem(problem: Problem) -> str:
     classes = problem.classes[:MOST_COLUMNS]
     cut = ["…"] if problem.n_classes > len(classes) else []
-    signs = {0: "no", 1: "yes", DASH: "–"}
+    signs = {0: "no", 1: "yes", "0|1": "no or yes", "-": "–"}
     prior = [percent(share) for share in problem.prior[: len(classes)]]
     rows = [["how often", "", *prior, *cut]]
     for q, name in enumerate(problem.questions[:MOST_ROWS]):
         low, high = float(problem.worker_error[q].min()), float(problem.worker_error[q].max())
         error = percent(low) if low == high else f"{percent(low)} to {percent(high)}"
-        cells = [signs[int(cell)] for cell in problem.outcome[q, : len(classes)]]
+        words = cell_words(problem, q)[: len(classes)]
+        cells = [signs.get(word, str(word).replace("|", " or ")) for word in words]
         rows.append([name, error, *cells, *cut])
     title = f"<p><strong>{escape(repr(problem))}</strong></p>"
     return title + _table(

@@ -107,14 +107,12 @@ def _centres(across: Sequence[float], children: Sequence[Sequence[int]], gap: fl
         half = across[node] / 2
         below: list[tuple[float, float]] = []
         if children[node]:
-            first, second = children[node]
-            apart = gap + max(
-                high - low
-                for (_, high), (low, _) in zip(outline[first], outline[second], strict=False)
-            )
-            offset[first], offset[second] = -apart / 2, apart / 2
-            below = _merge(outline[first], outline[second], apart / 2)
-            outline[first] = outline[second] = []
+            parts = [outline[child] for child in children[node]]
+            places = _apart(parts, gap)
+            for child, place in zip(children[node], places, strict=True):
+                offset[child] = place - places[-1] / 2
+                outline[child] = []
+            below = _merge(parts, [place - places[-1] / 2 for place in places])
         outline[node] = [(-half, half), *below]
     centre = [0.0] * len(across)
     for node, pair in enumerate(children):
@@ -123,15 +121,29 @@ def _centres(across: Sequence[float], children: Sequence[Sequence[int]], gap: fl
     return centre
 
 
-def _merge(
-    first: list[tuple[float, float]], second: list[tuple[float, float]], shift: float
-) -> list[tuple[float, float]]:
+Outline = list[tuple[float, float]]
+
+
+def _apart(parts: Sequence[Outline], gap: float) -> list[float]:
+    """Centres of subtrees side by side, the first at 0, each clear of all that are before it."""
+    places = [0.0]
+    for part in parts[1:]:
+        before = _merge(parts[: len(places)], places)
+        places.append(
+            gap + max(high - low for (_, high), (low, _) in zip(before, part, strict=False))
+        )
+    return places
+
+
+def _merge(parts: Sequence[Outline], shifts: Sequence[float]) -> Outline:
+    """Outline around subtrees, each shifted."""
     merged = []
-    for depth in range(max(len(first), len(second))):
-        edges = []
-        if depth < len(first):
-            edges += [edge - shift for edge in first[depth]]
-        if depth < len(second):
-            edges += [edge + shift for edge in second[depth]]
+    for depth in range(max(map(len, parts))):
+        edges = [
+            edge + shift
+            for part, shift in zip(parts, shifts, strict=True)
+            if depth < len(part)
+            for edge in part[depth]
+        ]
         merged.append((min(edges), max(edges)))
     return merged

@@ -58,10 +58,8 @@ class Flow(Drawing):
         entry = self.view.entries[place]
         return ~entry.index if entry.kind == "leaf" else entry.index
 
-    def _edge(
-        self, parent: int, child: int, side: int, thick: float, shift: float
-    ) -> tuple[str, str]:
-        line, label = super()._edge(parent, child, side, thick, shift)
+    def _edge(self, parent: int, child: int, thick: float, shift: float) -> tuple[str, str]:
+        line, label = super()._edge(parent, child, thick, shift)
         return line.replace("<path ", f'<path data-edge="{self._key(child)}" ', 1), label
 
     def _small(self, place: int, line: str, x: float, y: float, anchor: str) -> str:

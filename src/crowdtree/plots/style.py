@@ -15,6 +15,7 @@ __all__ = [
     "FONT",
     "FONT_SIZE",
     "LIGHT",
+    "N_COLOURS",
     "SMALL_SIZE",
     "Tokens",
     "chart_config",
@@ -46,6 +47,14 @@ class Tokens:
     orange_text: str
     error: str
     error_soft: str
+    blue: str
+    purple: str
+    sky: str
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Colours of the lines of answers other than no and yes, in their order."""
+        return (self.orange, self.accent, self.blue, self.purple, self.error, self.sky)
 
 
 LIGHT = Tokens(
@@ -61,6 +70,9 @@ LIGHT = Tokens(
     orange_text="#8a5a00",
     error="#b84a00",
     error_soft="#f9e3d5",
+    blue="#0072b2",
+    purple="#cc79a7",
+    sky="#56b4e9",
 )
 DARK = Tokens(
     background="#121718",
@@ -75,7 +87,12 @@ DARK = Tokens(
     orange_text="#f3bd58",
     error="#ff9a5c",
     error_soft="#4a2a17",
+    blue="#5b9dff",
+    purple="#e08fc8",
+    sky="#8fd0f2",
 )
+N_COLOURS = len(LIGHT.answers)
+"""After so many answers the colours start again; the name stands at every line."""
 
 
 def css_variables() -> str:

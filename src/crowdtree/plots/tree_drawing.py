@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
@@ -12,16 +12,19 @@ from crowdtree.plots.style import FONT, FONT_SIZE, SMALL_SIZE, Tokens
 from crowdtree.plots.text import clean, text_width, wrap
 from crowdtree.plots.tree_fold import View
 from crowdtree.plots.tree_model import Facts, Words
-from crowdtree.plots.tree_rows import ROWS_CSS
+from crowdtree.plots.tree_rows import rows_css
 
-__all__ = ["LEGEND", "Drawing", "drawing_css", "text", "tree_css"]
+__all__ = ["LEGEND", "Drawing", "answers_css", "drawing_css", "text", "tree_css"]
 
 _WIDTH = 960.0  # of a drawing in rows
 _LINE, _SMALL_LINE = 17.0, 15.0
 _MARGIN = 24.0
 _THINNEST, _THICKEST = 1.25, 14.0
 _PAD = 10.0
-_CHIP = 28.0  # of the answer that leads to a row
+_CHIP = 28.0  # of the answer that leads to a row, at least
+_ANSWER_DOWN, _ANSWER_ROW = 150.0, 240.0  # of the longest answer
+_BESIDE = 5.0  # from a line to its answer
+_TRUNK = 0.6  # of the indentation, for the lines of one question
 _STYLES = {"question": "main", "leaf": "bold", "fold": "small"}
 
 
@@ -56,22 +59,30 @@ def _lines(words: Words, room: float, sub_room: float) -> tuple[tuple[_Line, ...
     return (*(_Line(line, style) for line in main), *(_Line(line, "small") for line in sub)), note
 
 
-def _box_down(words: Words) -> _Box:
-    """A box as wide as its text, with padding that grows with the share of items that pass."""
+def _box_down(words: Words, answer: str) -> _Box:
+    """A box as wide as its text, with padding that grows with the share of items that pass.
+
+    The answer above it, to one side of the line, needs half of the width.
+    """
     room = 176.0 if words.kind == "question" else 150.0
     lines, note = _lines(words, room, room)
     rim = 6 + 10 * min(words.share, 1.0) ** 0.5
     rows = (*lines, *(_Line(row, "small") for row in words.small))
     width = max(text_width(row.text, *_font(row.style)) for row in rows)
     height = sum(map(_line_height, rows))
-    size = Size(width + 2 * rim + 6, height + 2 * rim)
+    above = 2 * (_answer_width(answer) + _THICKEST / 2 + _BESIDE)
+    size = Size(max(width + 2 * rim + 6, above), height + 2 * rim)
     return _Box(words, lines, words.small, size, note=note)
 
 
-def _box_row(words: Words, width: float, root: bool) -> _Box:
+def _answer_width(answer: str) -> float:
+    return text_width(answer, SMALL_SIZE, bold=True)
+
+
+def _box_row(words: Words, width: float, chip: float) -> _Box:
     """A box of a given width, with its small print on the right while that leaves space."""
     small = " · ".join(words.small)
-    room = width - 2 * _PAD - (0 if root else _CHIP)
+    room = width - 2 * _PAD - chip
     beside = room - text_width(small, SMALL_SIZE) - 24 if small else room
     aside = beside > room / 3
     lines, note = _lines(words, beside if aside else room, room)
@@ -124,16 +135,28 @@ class Drawing:
         children = [entry.children for entry in entries]
         level = [entry.depth for entry in entries]
         if direction != "right":
-            boxes = [_box_down(box) for box in words]
+            self.answers = self._answers(_ANSWER_DOWN)
+            boxes = [_box_down(*pair) for pair in zip(words, self.answers, strict=True)]
             layout = place_down([box.size for box in boxes], children, level)
             if direction == "down" or layout.width <= MAX_DOWN:
                 return boxes, layout
         self.step = indent(level, _WIDTH)
+        self.answers = self._answers(_ANSWER_ROW)
+        self.chips = [0.0] * len(entries)
+        for entry in entries:
+            widths = [_answer_width(self.answers[child]) + 6 for child in entry.children]
+            for child in entry.children:
+                self.chips[child] = max(_CHIP, *widths)
         boxes = [
-            _box_row(box, _WIDTH - self.step * d, root=place == 0)
-            for place, (box, d) in enumerate(zip(words, level, strict=True))
+            _box_row(box, _WIDTH - self.step * d, chip)
+            for box, d, chip in zip(words, level, self.chips, strict=True)
         ]
         return boxes, place_rows([box.size for box in boxes], children, level, _WIDTH)
+
+    def _answers(self, room: float) -> list[str]:
+        """Answer that leads to each box, on one line."""
+        answers = (entry.answer for entry in self.view.entries)
+        return [wrap(answer, room, SMALL_SIZE, most=1, bold=True)[0] for answer in answers]
 
     def _caption(self, room: float) -> tuple[str, ...]:
         """The legend, which a page has outside of its drawings, and names written in no box."""
@@ -155,7 +178,7 @@ class Drawing:
         ]
 
     def svg(self, style: str) -> str:
-        """The whole picture as text."""
+        """The whole picture as text; `style` has the colours, none inside a page."""
         name = clean(" ".join(self.title) or self.facts.title)
         role = "group" if self.prefix else "img"
         parts = [
@@ -197,35 +220,42 @@ class Drawing:
         for parent, entry in enumerate(self.view.entries):
             if not entry.children:
                 continue
-            # the two lines leave side by side, as a flow that splits
-            no, yes = (self._thickness(child) for child in entry.children)
-            shifts = (-yes / 2, no / 2) if self.down else (yes + no / 2, yes / 2)
+            # the lines leave side by side, as a flow that splits
+            thick = self._thicknesses(entry.children)
             for side, child in enumerate(entry.children):
-                line, label = self._edge(parent, child, side, (no, yes)[side], shifts[side])
+                before, after = sum(thick[:side]), sum(thick[side + 1 :])
+                shift = (before - after) / 2 if self.down else after + thick[side] / 2
+                line, label = self._edge(parent, child, thick[side], shift)
                 lines.append(line)
                 labels.append(label)
         yield from lines
         yield from labels  # above every line
 
+    def _thicknesses(self, children: Sequence[int]) -> list[float]:
+        thick = [self._thickness(child) for child in children]
+        if self.down or len(thick) == 2:
+            return thick
+        most = min(1.0, _TRUNK * self.step / sum(thick))  # many lines share the indentation
+        return [each * most for each in thick]
+
     def _thickness(self, place: int) -> float:
         thickest = _THICKEST if self.down else min(_THICKEST, self.step / 2)
         return _THINNEST + (thickest - _THINNEST) * min(self.boxes[place].words.share, 1.0)
 
-    def _edge(
-        self, parent: int, child: int, side: int, thick: float, shift: float
-    ) -> tuple[str, str]:
+    def _edge(self, parent: int, child: int, thick: float, shift: float) -> tuple[str, str]:
         (px, py), (cx, cy) = self.layout.corners[parent], self.layout.corners[child]
         a, b = self.boxes[parent].size, self.boxes[child].size
-        answer = ("no", "yes")[side]
+        style = self.view.entries[child].style
         if self.down:
             start, end = (px + a.width / 2 + shift, py + a.height), (cx + b.width / 2, cy)
-            beside = thick / 2 + 5
-            x, anchor = end[0] + (beside if side else -beside), "start" if side else "end"
-            way, label = _curve(start, end), text(answer, x, cy - 6, f"answer {answer}", anchor)
+            beside, left = thick / 2 + _BESIDE, child == self.view.entries[parent].children[0]
+            x, anchor = end[0] + (-beside if left else beside), "end" if left else "start"
+            answer = self.answers[child]
+            way, label = _curve(start, end), text(answer, x, cy - 6, f"answer {style}", anchor)
         else:
             way = _elbow((px + self.step / 5 + shift, py + a.height), (cx, cy + b.height / 2))
             label = ""  # written in the row
-        return f'<path class="edge {answer}" stroke-width="{thick:.2f}" d="{way}"/>', label
+        return f'<path class="edge {style}" stroke-width="{thick:.2f}" d="{way}"/>', label
 
     def _node(self, place: int) -> str:
         box, (x, y) = self.boxes[place], self.layout.corners[place]
@@ -235,9 +265,9 @@ class Drawing:
         lines, base = [], y + (h - box.height) / 2
         at, anchor = (x + w / 2, "middle") if self.down else (x + _PAD, "start")
         if not self.down and place:
-            answer = self.view.answer(place)
-            lines.append(text(answer, at, base + _LINE - 4.5, f"answer {answer}"))
-            at += _CHIP
+            style = f"answer {self.view.entries[place].style}"
+            lines.append(text(self.answers[place], at, base + _LINE - 4.5, style))
+            at += self.chips[place]
         if box.aside:
             top = base + _line_height(box.lines[0]) - 4.5
             lines += [self._small(place, small, x + w - _PAD, top, "end") for small in box.small]
@@ -248,8 +278,10 @@ class Drawing:
             for small in box.small:
                 base += _SMALL_LINE
                 lines.append(self._small(place, small, at, base - 4.5, anchor))
+        answer = self.view.entries[place].answer
+        cut = "" if self.answers[place] == clean(answer) else f"{answer} → "
         body = (
-            f"<title>{escape(clean(box.words.title))}</title>"
+            f"<title>{escape(clean(cut + box.words.title))}</title>"
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="{corner:.1f}"/>'
             + "".join(lines)
         )
@@ -323,7 +355,19 @@ def drawing_css(t: Tokens) -> str:
     )
 
 
+def answers_css(t: Tokens) -> str:
+    """Colours of answers other than no and yes, of which few drawings have any.
+
+    Only the lines are coloured: many answers are names of colours.
+    """
+    return "".join(
+        f".ct-tree .edge.a{k}{{stroke:{colour}}}.ct-tree .answer.a{k}{{fill:{t.muted}}}"
+        for k, colour in enumerate(t.answers)
+    )
+
+
 def tree_css() -> str:
     """Style of a drawing inside a page, in terms of the page's custom properties."""
     names = {name: f"var(--ct-{name.replace('_', '-')})" for name in Tokens.__dataclass_fields__}
-    return drawing_css(Tokens(**names)) + ROWS_CSS
+    page = Tokens(**names)
+    return drawing_css(page) + answers_css(page) + rows_css(page)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.outcomes import YES_NO
+from crowdtree.plots.style import N_COLOURS
 from crowdtree.tree import Tree
 
 __all__ = ["FOLD_SHARE", "MAX_ENDS", "MAX_UNFOLDED", "Entry", "View", "views"]
@@ -32,6 +33,8 @@ class Entry:
     index: int  # of the inner node, or of the leaf
     depth: int  # below the root of the view
     children: tuple[int, ...]  # places in the view's list
+    answer: str = ""  # that leads to the box; none to the first
+    style: str = ""  # class of the answer: "no", "yes", or "a0" to "a5" by its place among others
 
 
 @dataclass(frozen=True)
@@ -41,14 +44,6 @@ class View:
     root: int
     parent: int | None  # root of the view in which this one is a pill
     entries: tuple[Entry, ...]
-
-    @cached_property
-    def _yes(self) -> frozenset[int]:
-        return frozenset(entry.children[1] for entry in self.entries if entry.children)
-
-    def answer(self, place: int) -> str:
-        """Answer that leads to a box, other than the first."""
-        return "yes" if place in self._yes else "no"
 
     @property
     def folds(self) -> list[int]:
@@ -83,7 +78,7 @@ def leaf_counts(tree: Tree) -> NDArray[np.intp]:
     """Leaves below each inner node."""
     count = np.zeros(tree.n_nodes, dtype=np.intp)
     for node in reversed(range(tree.n_nodes)):  # children come after their parents
-        for child in tree.children[node].tolist():
+        for _, child in tree.branches(node):
             count[node] += count[child] if child >= 0 else 1
     return count
 
@@ -91,14 +86,21 @@ def leaf_counts(tree: Tree) -> NDArray[np.intp]:
 def _limit(tree: Tree, root: int, small: float) -> float:
     """The least share, from `small` on, at which a view has no more than `MAX_ENDS` ends.
 
-    A view ends at the leaves and pills whose parent is shown, one more than nodes are shown.
+    A view ends at the leaves and pills whose parent is shown. A node that is shown takes the place
+    of one end, and adds one per branch.
     """
-    below = sorted((float(tree.share[node]) for node in _subtree(tree, root)), reverse=True)
-    shown = [share for share in below if share >= small] if small else below
-    if len(shown) < MAX_ENDS:
-        return small
-    # nodes of equal share fold together; the root is always shown
-    return float(np.nextafter(shown[MAX_ENDS - 1], np.inf))
+    below = sorted(
+        ((float(tree.share[node]), len(tree.branches(node))) for node in _subtree(tree, root)),
+        reverse=True,
+    )
+    ends = 1
+    for share, branches in below:
+        if share < small:
+            break
+        ends += branches - 1
+        if ends > MAX_ENDS:  # nodes of equal share fold together; the root is always shown
+            return float(np.nextafter(share, np.inf))
+    return small
 
 
 def _subtree(tree: Tree, root: int) -> Iterator[int]:
@@ -106,18 +108,22 @@ def _subtree(tree: Tree, root: int) -> Iterator[int]:
     while stack:
         node = stack.pop()
         yield node
-        stack += [child for child in tree.children[node].tolist() if child >= 0]
+        stack += [child for _, child in tree.branches(node) if child >= 0]
 
 
 def _entries(tree: Tree, root: int, limit: float) -> Iterator[Entry]:
     """Yield the boxes of a view level by level, so that children come after their parents."""
-    queue: list[tuple[int, int]] = [(root, 0)]
-    for node, depth in queue:
+    queue: list[tuple[int, int, str, str]] = [(root, 0, "", "")]
+    for node, depth, answer, style in queue:
         if node < 0:
-            yield Entry("leaf", ~node, depth, ())
+            yield Entry("leaf", ~node, depth, (), answer, style)
         elif node != root and tree.share[node] < limit:
-            yield Entry("fold", node, depth, ())
+            yield Entry("fold", node, depth, (), answer, style)
         else:
-            place = len(queue)
-            queue += [(child, depth + 1) for child in tree.children[node].tolist()]
-            yield Entry("question", node, depth, (place, place + 1))
+            place, names = len(queue), tree.problem.answers[tree.question[node]]
+            queue += [
+                (child, depth + 1, names[k], names[k] if names == YES_NO else f"a{k % N_COLOURS}")
+                for k, child in tree.branches(node)
+            ]
+            children = tuple(range(place, len(queue)))
+            yield Entry("question", node, depth, children, answer, style)

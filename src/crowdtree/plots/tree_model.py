@@ -10,6 +10,7 @@ import numpy as np
 from crowdtree.errors import listing
 from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.fixed_plan import Plan, as_plan
+from crowdtree.outcomes import YES_NO
 from crowdtree.plots.text import clean
 from crowdtree.plots.tree_fold import Entry, leaf_counts
 from crowdtree.text import number, percent, plural
@@ -179,9 +180,9 @@ class Facts:
     @cached_property
     def _above(self) -> dict[int, tuple[int, str]]:
         return {
-            child: (node, answer)
-            for node, pair in enumerate(self.tree.children.tolist())
-            for child, answer in zip(pair, ("no", "yes"), strict=True)
+            child: (node, self.tree.problem.answers[self.tree.question[node]][answer])
+            for node in range(self.tree.n_nodes)
+            for answer, child in self.tree.branches(node)
             if child >= 0
         }
 
@@ -199,10 +200,11 @@ def tree_table(tree: Tree | Plan) -> dict[str, Any]:
     facts = Facts(as_plan(tree))
     found: dict[int, dict[str, Any]] = {}
     for node in reversed(range(facts.tree.n_nodes)):
-        no, yes = (
-            found[child] if child >= 0 else facts.leaf_dict(~child)
-            for child in facts.tree.children[node].tolist()
-        )
+        names = facts.tree.problem.answers[facts.tree.question[node]]
+        below = {
+            names[answer]: found[child] if child >= 0 else facts.leaf_dict(~child)
+            for answer, child in facts.tree.branches(node)
+        }
         found[node] = {
             "question": facts.name(node),
             "text": facts.text(node),
@@ -210,7 +212,6 @@ def tree_table(tree: Tree | Plan) -> dict[str, Any]:
             "votes": int(facts.plan.votes[node]),
             "share": float(facts.tree.share[node]),
             "level": int(facts.tree.level[node]),
-            "no": no,
-            "yes": yes,
+            **(below if names == YES_NO else {"branches": below}),
         }
     return found[0]

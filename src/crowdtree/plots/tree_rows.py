@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from html import escape
 
+from crowdtree.plots.style import Tokens
 from crowdtree.plots.text import clean
-from crowdtree.plots.tree_fold import View
+from crowdtree.plots.tree_fold import Entry, View
 from crowdtree.plots.tree_model import Facts, Words
 
-__all__ = ["ROWS_CSS", "rows_html"]
+__all__ = ["rows_css", "rows_html"]
 
 _THICKEST = 12
 _DEPTHS = (8, 12, 18, 27, 40)
@@ -20,14 +21,22 @@ def rows_html(facts: Facts, view: View, prefix: str) -> str:
     made = [""] * len(shown)
     for place in reversed(range(len(shown))):  # children come after their parents
         children = view.entries[place].children
-        answer = view.answer(place) if place else ""
-        made[place] = _row(facts, shown[place], answer, prefix)
+        made[place] = _row(facts, shown[place], view.entries[place], prefix)
         if children:
-            no, yes = children
-            lines = f"n{_line(shown[no])} y{_line(shown[yes])}"
-            branches = f'<li class="no">{made[no]}</li><li class="yes">{made[yes]}</li>'
-            made[place] += f'<ul class="{lines}">{branches}</ul>'
-            made[no] = made[yes] = ""
+            lines = [_line(shown[child]) for child in children]
+            styles = [view.entries[child].style for child in children]
+            if styles == ["no", "yes"]:
+                form = f"n{lines[0]} y{lines[1]}"
+            else:
+                form = "several"
+                styles = [f"{style} w{w}" for style, w in zip(styles, lines, strict=True)]
+            branches = "".join(
+                f'<li class="{style}">{made[child]}</li>'
+                for style, child in zip(styles, children, strict=True)
+            )
+            made[place] += f'<ul class="{form}">{branches}</ul>'
+            for child in children:
+                made[child] = ""
     depth = max(entry.depth for entry in view.entries)
     step = next((limit for limit in _DEPTHS if depth <= limit), _DEPTHS[-1])
     return f'<div class="ct-rows"><div class="d{step}">{made[0]}</div></div>'
@@ -38,8 +47,9 @@ def _line(words: Words) -> int:
     return max(1, round(_THICKEST * min(words.share, 1.0)))
 
 
-def _row(facts: Facts, words: Words, answer: str, prefix: str) -> str:
-    chip = f'<span class="ct-answer {answer}">{answer}</span> ' if answer else ""
+def _row(facts: Facts, words: Words, entry: Entry, prefix: str) -> str:
+    answer = escape(clean(entry.answer))
+    chip = f'<span class="ct-answer {entry.style}">{answer}</span> ' if answer else ""
     sub = f' <span class="ct-sub">{escape(clean(words.sub))}</span>' if words.sub else ""
     main = f'<span class="ct-main">{escape(clean(words.main))}</span>'
     numbers = escape(clean(" · ".join(words.small)))
@@ -59,12 +69,11 @@ _SIZES = "".join(
     + [
         f".ct-rows .n{k} {{ --no: min({k}px, var(--step) / 2); }}\n"
         f".ct-rows .y{k} {{ --yes: min({k}px, var(--step) / 2); }}\n"
+        f".ct-rows .w{k} {{ --line: {max(k, 2)}px; }}\n"
         for k in range(1, _THICKEST + 1)
     ]
 )  # classes, because pages of the server allow no inline styles
-ROWS_CSS = (
-    _SIZES
-    + """
+_CSS = """
 .ct-rows { max-width: 1280px; font-size: 14px; line-height: 1.35; container-type: inline-size;
   print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 .ct-rows ul { list-style: none; margin: 0; padding: 0; }
@@ -77,13 +86,17 @@ ROWS_CSS = (
   border-color: var(--ct-orange); border-width: 0 0 var(--no) var(--no); }
 .ct-rows li.no::after { content: ""; position: absolute; top: 0; bottom: 0; left: 6px;
   width: var(--yes); background: var(--ct-accent); }
+.ct-rows .several > li::before { border-width: 0 0 var(--line) 2px; border-color: var(--ct-grey); }
+.ct-rows .several > li:not(:last-child)::after { content: ""; position: absolute; top: 0;
+  bottom: 0; left: 6px; width: 2px; background: var(--ct-grey); }
 .ct-rows .ct-row { position: relative; display: flex; flex-wrap: wrap; align-items: baseline;
   gap: 0 8px; padding: 8px 12px; border: 1px solid transparent; border-radius: 6px;
   color: var(--ct-text); text-decoration: none; break-inside: avoid; }
 .ct-rows .ct-words { flex: 1 1 10ch; min-width: 0; overflow-wrap: anywhere; }
 .ct-rows .ct-numbers, .ct-rows .ct-sub { font-size: 12px; color: var(--ct-muted); }
 .ct-rows .ct-numbers:empty { display: none; }
-.ct-rows .ct-answer { font-size: 12px; font-weight: 600; min-width: 26px; }
+.ct-rows .ct-answer { color: var(--ct-muted); font-size: 12px; font-weight: 600;
+  min-width: 26px; max-width: 45%; overflow-wrap: anywhere; }
 .ct-rows .ct-answer.no { color: var(--ct-orange-text); }
 .ct-rows .ct-answer.yes { color: var(--ct-accent); }
 .ct-rows .question { background: var(--ct-background); border-color: var(--ct-grey); }
@@ -99,5 +112,12 @@ ROWS_CSS = (
 .ct-graph svg { display: block; max-width: 100%; height: auto; }
 @media (max-width: 840px) { .ct-graph { display: none; } .ct-graph + .ct-rows { display: block; } }
 """
-)
-"""Style of the rows, in terms of the page's custom properties; small screens have rows only."""
+
+
+def rows_css(tokens: Tokens) -> str:
+    """Style of the rows, in terms of the page's custom properties; small screens have rows only."""
+    colours = "".join(
+        f".ct-rows .several > li.a{k}::before {{ border-bottom-color: {colour}; }}\n"
+        for k, colour in enumerate(tokens.answers)
+    )
+    return _SIZES + _CSS + colours

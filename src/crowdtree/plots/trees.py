@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from crowdtree.fixed_plan import Plan, as_plan
+from crowdtree.outcomes import YES_NO
 from crowdtree.plots.html import TreeView, tree_page
 from crowdtree.plots.layout import Direction
 from crowdtree.plots.save import svg_to_png, write_as
 from crowdtree.plots.style import LIGHT, Tokens
-from crowdtree.plots.tree_drawing import Drawing, drawing_css
+from crowdtree.plots.tree_drawing import Drawing, answers_css, drawing_css
 from crowdtree.plots.tree_fold import views
 from crowdtree.plots.tree_model import Facts, tree_table
 from crowdtree.plots.tree_rows import rows_html
@@ -96,7 +97,8 @@ def tree_svg(
     view = next(views(facts.tree, fold))
     heading = facts.title if title is None else title
     drawing = Drawing(facts, view, direction, title=heading, levels=levels)
-    return drawing.svg(f"<style>{drawing_css(tokens)}</style>")
+    several = "" if set(facts.tree.problem.answers) == {YES_NO} else answers_css(tokens)
+    return drawing.svg(f"<style>{drawing_css(tokens)}{several}</style>")
 
 
 def tree_views(

@@ -85,7 +85,7 @@ def report_html(
         lead, notes = "", []
     if adaptive:
         tables = details.adaptive_tables(choices.policy)
-        points = summary.adaptive_points(ways[0], prices)
+        points = summary.adaptive_points(problem, ways[0], prices)
         lead = f"Recommended: the adaptive policy. {summary.ADAPTIVE} {lead}"
     else:
         assert value is not None

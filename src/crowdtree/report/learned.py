@@ -12,7 +12,6 @@ from crowdtree.files.atomic import write_atomically
 from crowdtree.learning.compare import Against, against_assumed, confused_pairs
 from crowdtree.plots.html import hint, page
 from crowdtree.plots.text import clean
-from crowdtree.problem import DASH
 from crowdtree.report.learned_tables import (
     accuracy_words,
     label_worth,
@@ -233,7 +232,7 @@ def _table(learned: Learned) -> str:
         f"<tr><th scope='row'>{_text(problem.text(q))}</th>"
         + "".join(
             _cell(
-                int(problem.outcome[q, c]),
+                "|".join(problem.right_names(q, c)),
                 float(problem.worker_error[q, c]),
                 float(half[q, c]),
                 named,
@@ -257,11 +256,11 @@ def _table(learned: Learned) -> str:
     )
 
 
-def _cell(outcome: int, error: float, half: float, named: bool) -> str:
-    if outcome == DASH:
+def _cell(right: str, error: float, half: float, named: bool) -> str:
+    if not right:
         return "<td class='num muted'>–</td>"
     shade = round(80 * min(1.0, error / 0.5))
-    answer = f" · {'yes' if outcome else 'no'}" if named else ""
+    answer = f" · {_text(right)}" if named else ""
     return (
         f"<td class='num' style='background:color-mix(in srgb, var(--ct-shade) {shade}%, "
         f"transparent)'>{share(error)}<br><small>±{100 * half:.1f}{answer}</small></td>"

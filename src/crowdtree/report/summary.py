@@ -30,10 +30,9 @@ ADAPTIVE = (
     "It chooses each question by the answers so far, and labels an item when the label is sure "
     "enough."
 )
-START = (
-    "Check the assumed errors with a few real answers before the campaign (crowdtree pilot), "
-    "and start the campaign with crowdtree serve."
-)
+PILOT = "Check the assumed errors with a few real answers before the campaign (crowdtree pilot)"
+START = f"{PILOT}, and start the campaign with crowdtree serve."
+NO_CAMPAIGN = f"{PILOT}. Campaigns of crowdtree serve ask yes/no questions only, so far."
 
 
 class Point(NamedTuple):
@@ -63,17 +62,23 @@ def about(value: Evaluation) -> str:
     if plan.vote == "margin":
         votes = f"people until one answer leads by {many}"
     else:
-        votes = people if high == 1 else f"{people}, and the majority decides"
+        who = "majority" if tree.problem.n_answers.max() == 2 else "most frequent answer"
+        votes = people if high == 1 else f"{people}, and the {who} decides"
     return (
         f"An item is asked {amount(value.expected_questions, 'question')} on average and at most "
         f"{tree.depth}; each question is put to {votes}."
     )
 
 
-def adaptive_points(way: Way, prices: Sequence[float] | None) -> list[Point]:
+def adaptive_points(problem: Problem, way: Way, prices: Sequence[float] | None) -> list[Point]:
     """Cost, evidence and next steps of an adaptive policy."""
     sure = f"Simulated, for people who err as often as the table of errors says: {way.sure} wrong."
-    return [_cost(way, prices), Point("How sure", sure), Point("What to do next", START)]
+    then = Point("What to do next", _start(problem))
+    return [_cost(way, prices), Point("How sure", sure), then]
+
+
+def _start(problem: Problem) -> str:
+    return START if problem.is_yes_no else NO_CAMPAIGN
 
 
 def tree_points(value: Evaluation, way: Way, prices: Sequence[float] | None) -> list[Point]:
@@ -131,11 +136,11 @@ def _next(value: Evaluation) -> str:
     """Where a further answer or question helps most."""
     tree, plan = value.tree, value.plan
     if not value.misclassification:
-        return START
+        return _start(tree.problem)
     node = int(np.argmax(plan.node_error))
     text = tree.problem.text(int(tree.question[node]))
     return (
         f"Most mistakes are made at question {node + 1} (“{text}”), whose vote is wrong for "
         f"{percent(float(plan.node_error[node]))} of all items: put it to more people, or more "
-        f"clearly. {START}"
+        f"clearly. {_start(tree.problem)}"
     )

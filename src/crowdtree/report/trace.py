@@ -6,6 +6,7 @@ from html import escape
 from os import PathLike
 from typing import Any
 
+from crowdtree.outcomes import YES_NO
 from crowdtree.plots.html import page
 from crowdtree.plots.save import write_as
 from crowdtree.text import percent
@@ -17,9 +18,10 @@ STYLE = """<style>
 main { max-width: 75ch; overflow-wrap: anywhere; }
 ol { list-style: none; padding: 0; } li { margin: 0 0 24px; }
 .asked { font-weight: 600; margin: 0 0 8px; } .yes { color: var(--ct-accent); }
-.no { color: var(--ct-orange-text); } .row { display: grid; gap: 8px;
+.no { color: var(--ct-orange-text); } .other { color: var(--ct-muted); }
+.row { display: grid; gap: 8px;
   grid-template-columns: 10em 1fr 5em; align-items: center; }
-.row span:last-child { text-align: right; color: var(--ct-muted); }
+.row span:last-child { text-align: right; white-space: nowrap; color: var(--ct-muted); }
 .bar { height: 12px; border-radius: 2px; background: var(--ct-grey); }
 .row:first-of-type .bar { background: var(--ct-accent); }
 @media (max-width: 480px) { .row { grid-template-columns: 7em 1fr 4.5em; } }
@@ -31,8 +33,9 @@ def trace_page(trace: Trace) -> str:
     """Make the page; every text of the problem is escaped."""
     parts = ["<li><p class=asked>Before any answer</p>", *_bars(trace, trace.prior), "</li>"]
     for number, step in enumerate(trace.steps, start=1):
-        word, text = step.answer, escape(trace.text(step.question))
-        parts.append(f"<li><p class=asked>{number}. {text} <span class={word}>{word}</span></p>")
+        word, text = escape(step.answer), escape(trace.text(step.question))
+        style = word if word in YES_NO else "other"
+        parts.append(f"<li><p class=asked>{number}. {text} <span class={style}>{word}</span></p>")
         parts += [*_bars(trace, step.posterior), "</li>"]
     parts += [f"<li><p>{escape(note)}</p></li>" for note in trace.notes()]
     verdict = trace.verdict()

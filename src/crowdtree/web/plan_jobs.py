@@ -139,6 +139,7 @@ def read_menu(report: Report, content: bytes, name: str, options: JsonObject) ->
         problem = given.policy.problem
     else:
         problem = problem_from_bytes(content, name, **options)
+    problem.require_yes_no("campaign")
     with warnings.catch_warnings(action="ignore"):
         refuse_groups(design(problem, "gain", allow_groups=True))
     return planning.make_menu(report, problem, given)

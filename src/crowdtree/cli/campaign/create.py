@@ -102,6 +102,7 @@ def create_verb(
     store_module = import_server("crowdtree.store")
     campaigns = import_server("crowdtree.store.owner.campaigns")
     policy = _policy(file, options)
+    policy.problem.require_yes_no("campaign")  # before a database is made
     settings = store_module.checked_settings(_settings(setting or []))
     with opened(database, new=True) as store:
         number = store.write(

@@ -79,7 +79,7 @@ def _defined(source: Source) -> AnyPolicy | None:
     jobs = import_server("crowdtree.web.plan_jobs")
     try:
         data = json.loads(source.read_text())
-    except ValueError:  # what is wrong with it is said when it is read as a problem
+    except (ValueError, RecursionError):  # what is wrong is said when it is read as a problem
         return None
     if not isinstance(data, dict) or not isinstance(data.get("policy"), dict):
         return None

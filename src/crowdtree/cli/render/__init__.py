@@ -10,7 +10,7 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdtree.cli import inputs, streams
+from crowdtree.cli import inputs, options, streams
 from crowdtree.cli.options import given
 from crowdtree.reading import shown
 
@@ -70,7 +70,7 @@ def command(verb: str, file: str, *words: object) -> str:
 
 def again(*words: object) -> str:
     """Write the running command with more options."""
-    return _join(inputs.ARGUMENTS, *words)
+    return _join(options.ARGUMENTS, *words)
 
 
 def _join(verb: Iterable[object], *words: object) -> str:

@@ -114,9 +114,10 @@ def show_summary(console: Any, value: Evaluation) -> None:
     if loss is not None:
         console.print(f"[bold]Expected loss {number(value.risk)}[/] per item [dim](exact)[/].")
     kind = "one worker per question" if int(plan.votes.max()) == 1 else plan.method
-    bound = f"additive {percent(value.additive)} (upper bound)"
+    proven = "upper bound" if value.additive_is_bound else "approximation"
+    bound = f"additive {percent(value.additive)} ({proven})"
     if loss is not None:
-        bound = f"additive risk {number(value.additive_risk)} (upper bound)"
+        bound = f"additive risk {number(value.additive_risk)} ({proven})"
     console.print(
         f"[dim]{tree.method} · {plural(tree.n_nodes, 'node')}, depth {tree.depth} · {kind} · "
         f"{bound}[/]\n"
@@ -166,7 +167,7 @@ def tree_lines(value: Evaluation, full: bool = False) -> Iterator[list[tuple[str
     tree, problem = plan.tree, plan.tree.problem
     folded = set() if full else set(next(views(tree)).folds)
     for rail, branch, child in tree.outline(folded):
-        style = {"no": "dark_orange3", "yes": "dark_cyan"}.get(branch[:3].strip(), "")
+        style = {"no  → ": "dark_orange3", "yes → ": "dark_cyan"}.get(branch, "")
         start = [(rail, "dim"), (branch, style)]
         if child < 0:
             yield [*start, *_leaf_words(facts, ~child)]
@@ -184,7 +185,8 @@ def _node_words(facts: Facts, node: int) -> str:
     words = [f"error {percent(facts.error(node))}"]
     votes = int(plan.votes[node])
     if plan.vote == "margin":
-        words.append(f"until one side leads by {votes}")
+        side = "side" if tree.problem.n_answers.max() == 2 else "answer"
+        words.append(f"until one {side} leads by {votes}")
     elif votes > 1:
         words.append(plural(votes, "vote"))
     words.append("all items" if node == 0 else f"{percent(facts.share(node))} of items")

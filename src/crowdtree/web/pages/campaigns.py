@@ -54,10 +54,12 @@ async def new(request: Request, owner: OwnerNeeded) -> Response:
 
 @cache
 def _examples() -> dict[str, str]:
-    """Describe the examples in a few words."""
+    """Describe the examples that a campaign can ask about in a few words."""
     found = {}
     for name in sorted(files.EXAMPLES):
         problem = files.example(name)
+        if not problem.is_yes_no:
+            continue
         title = "Table 1 of the paper" if name == "table1" else name.capitalize()
         size = plural(problem.n_classes, "class", "classes")
         found[name] = f"{title}: {size}, {plural(problem.n_questions, 'question')}"
