@@ -39,7 +39,7 @@ def write_template(path: str | os.PathLike[str]) -> None:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_template(Path(folder) / "birds.xlsx")
     ...     load_problem(Path(folder) / "birds.xlsx")
-    Problem(4 classes x 4 questions of 2 to 5 answers, worker error 0.05 to 0.15)
+    Problem(4 classes x 3 questions, worker error 0.05 to 0.15)
     """
     path = check_template(path)
     ending = path.suffix.lower()
