@@ -158,3 +158,13 @@ def test_an_uploaded_plan_is_the_default_choice(tmp_path):
     ct.save(tree, tmp_path / "tree.json")
     menu = read_menu(silent, (tmp_path / "tree.json").read_bytes(), "tree.json", {})
     assert isinstance(menu.first().policy, PlanPolicy)
+
+
+def test_a_budget_is_not_spent_where_it_gains_nothing() -> None:
+    """With a cap of answers the tightest threshold asks about items that are decided."""
+    problem = ct.example("table1").replace(worker_error=0.25)
+    chosen = ct.plan(problem, answers=9, max_answers=9).recommended
+    spends = ct.AdaptivePolicy(problem, 0.0, 9)
+    run = ct.simulate(problem, spends, items=20_000, rng=0)
+    assert chosen.performance.answers < 0.97 * run.answers_per_item
+    assert chosen.performance.error <= 1.002 * run.stated_error

@@ -45,6 +45,8 @@ MAX_ANSWERS = 200
 RATIO = 1.05
 """Ratio of neighbouring stopping thresholds that are tried."""
 LEAST_TARGET = 1e-7
+SAME_RISK = 1e-3
+"""Relative difference up to which two risks are the same: far below what one threshold changes."""
 SAME = 1e-9
 
 
@@ -174,7 +176,19 @@ class AdaptiveCurve:
             low, high = (middle, high) if fits else (low, middle)
         if low < 0 or not self.at(low).performance.answers:
             return None, f"{name}: {limit:g} is too low for any answer"
-        return self.at(low), ""
+        return self._as_good_as(low), ""
+
+    def _as_good_as(self, step: int) -> PlanChoice:
+        """The loosest threshold of the same risk: a limit of answers may leave nothing to gain."""
+        most = self.at(step).performance.risk * (1 + SAME_RISK)
+        low, high, reach = -1, step, 1
+        while high and high - low > 1:  # first near the step, where a difference shows at once
+            middle = max(low + 1, step - reach) if low < 0 else (low + high) // 2
+            if self.at(middle).performance.risk <= most:
+                high, reach = middle, 2 * reach
+            else:
+                low = middle
+        return self.at(high)
 
     def _cheapest_in_all(self, budget: float) -> tuple[PlanChoice | None, str]:
         """Threshold of the least price plus expected loss within a budget."""

@@ -238,11 +238,7 @@ class CrowdBlock:
         cls: IntArray,
     ) -> tuple[FloatArray, FloatArray | None]:
         """P(answer) of this worker on this item, and the skill that the policy knows."""
-        worker = self.worker(rows, question, repeat)
-        skill, spammer, told = self._people
-        ability = skill[worker]
-        if self.crowd.item_difficulty:
-            ability = ability - self._hardness[rows]
+        ability, spammer, skill = self._abilities(rows, question, repeat)
         share = skilled_answers(share, model.right[:, question, cls], ability)
         last = self.problem.n_answers[question] - 1
         spam = np.zeros(share.shape)
@@ -250,8 +246,7 @@ class CrowdBlock:
             spam[:] = (np.arange(len(share))[:, None] <= last) / (last + 1)
         else:  # always the first or the last answer
             spam[0 if self.crowd.spam == "no" else last, np.arange(len(last))] = 1.0
-        share = np.where(spammer[worker], spam, share)
-        return share, told[worker] if self.crowd.known_skill else None
+        return np.where(spammer, spam, share), skill
 
     def worker(self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any]) -> UintArray:
         """Choose the workers: people take turns from a random start per item and question."""
@@ -268,16 +263,22 @@ class CrowdBlock:
         cls: IntArray,
     ) -> tuple[FloatArray, FloatArray | None]:
         """P(yes) of this worker on this item, and the skill that the policy knows."""
+        ability, spammer, skill = self._abilities(rows, question, repeat)
+        assert isinstance(self.model, TwoAnswers)
+        share = skilled(share, self.model.sign[question, cls], ability)
+        constant = {"coin": 0.5, "yes": 1.0, "no": 0.0}[self.crowd.spam]
+        return np.where(spammer, constant, share), skill
+
+    def _abilities(
+        self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any]
+    ) -> tuple[FloatArray, NDArray[np.bool_], FloatArray | None]:
+        """Skill of each worker on the item, who is a spammer, and the skill that is known."""
         worker = self.worker(rows, question, repeat)
         skill, spammer, told = self._people
         ability = skill[worker]
         if self.crowd.item_difficulty:
             ability = ability - self._hardness[rows]
-        assert isinstance(self.model, TwoAnswers)
-        share = skilled(share, self.model.sign[question, cls], ability)
-        constant = {"coin": 0.5, "yes": 1.0, "no": 0.0}[self.crowd.spam]
-        share = np.where(spammer[worker], constant, share)
-        return share, told[worker] if self.crowd.known_skill else None
+        return ability, spammer[worker], told[worker] if self.crowd.known_skill else None
 
     @cached_property
     def _people(self) -> tuple[FloatArray, NDArray[np.bool_], FloatArray]:
