@@ -40,3 +40,30 @@ def test_every_package_of_the_core_is_pinned():
     for requirement in needed:
         name = re.split(r"[<>=\[; ]", requirement)[0].lower()
         assert name in pinned or name == project["name"], name
+
+
+YES_NO = re.compile(
+    r"(?i)(?<![a-z])yes(?![a-z])|binary|two_way|TwoAnswers"
+    r"|(?:outcome|answer|value)\w*(?:\[[^\]]*\])? == 1\b"
+)
+DISPLAY = {"cli", "demo", "languages", "output", "paper", "plots", "report"}
+CLOSED_FORMS = {"bounds.py", "likelihood.py", "plurality.py", "votes.py", "voting.py"}
+MOST_YES_NO = 637
+
+
+def yes_no_places() -> dict[str, int]:
+    """Lines that speak of yes and no, by file, outside display and closed forms."""
+    root = ROOT / "src" / "crowdtree"
+    found = {}
+    for path in root.rglob("*.py"):
+        name = path.relative_to(root)
+        if name.parts[0] not in DISPLAY | CLOSED_FORMS:
+            count = sum(bool(YES_NO.search(line)) for line in path.read_text().splitlines())
+            found[str(name)] = count
+    return found
+
+
+def test_yes_and_no_are_not_said_in_more_places():
+    found = yes_no_places()
+    worst = sorted(found, key=lambda name: -found[name])[:10]
+    assert sum(found.values()) <= MOST_YES_NO, [(name, found[name]) for name in worst]

@@ -16,15 +16,6 @@ from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.likelihood import AnswerModel, binary_entropy, yes_probability
 from crowdtree.problem import Problem
 
-__all__ = [
-    "blahut_arimoto",
-    "burnashev_guide",
-    "capacity",
-    "checked_price",
-    "fano_bits",
-    "fano_floor",
-]
-
 FloatArray = NDArray[np.float64]
 
 

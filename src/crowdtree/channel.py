@@ -14,15 +14,6 @@ from crowdtree.outcomes import quoted, shape_text
 if TYPE_CHECKING:
     from crowdtree.problem import Problem
 
-__all__ = [
-    "check_table",
-    "check_unsure",
-    "frozen",
-    "probabilities",
-    "read_floats",
-    "spread_confusion",
-]
-
 FloatArray = NDArray[np.float64]
 SUM_TOLERANCE = 1e-6
 ROUNDING = 1e-12

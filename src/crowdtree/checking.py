@@ -22,18 +22,6 @@ from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 from crowdtree.errors import CrowdtreeError
 
-__all__ = [
-    "check_call",
-    "check_options",
-    "check_share",
-    "describe_type",
-    "did_you_mean",
-    "got",
-    "is_number",
-    "named_options",
-]
-
-
 P = ParamSpec("P")
 T = TypeVar("T")
 Test = Callable[[Any], bool]

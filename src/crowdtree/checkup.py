@@ -24,8 +24,6 @@ from crowdtree.result_methods import HtmlShown
 from crowdtree.text import amount, number, percent, plural
 from crowdtree.voting import margin_error, margin_votes
 
-__all__ = ["Checkup", "Cost", "Pair", "check"]
-
 PAIR_ERROR = 0.01
 """Error at which the cost of separating two classes is stated."""
 MOST_PAIRS = 10

@@ -32,19 +32,6 @@ from crowdtree.reading import (
     open_source,
 )
 
-__all__ = [
-    "ROLES",
-    "Column",
-    "Columns",
-    "columns_of_rows",
-    "find_roles",
-    "is_parquet",
-    "join",
-    "read_columns",
-    "read_parquet",
-    "read_rows",
-]
-
 IntArray = NDArray[np.int32]
 
 ROLES: Mapping[str, Sequence[Sequence[str]]] = {

@@ -23,8 +23,6 @@ with needing("estimators: scikit-learn", "sklearn"):
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, validate_data
 
-__all__ = ["CrowdClassifier", "CrowdLabeller"]
-
 FloatArray = NDArray[np.float64]
 
 

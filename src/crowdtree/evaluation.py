@@ -19,8 +19,6 @@ from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.scores import Interval
 from crowdtree.tree import Tree
 
-__all__ = ["Bounds", "Credible", "Evaluation", "Uncertain", "evaluate"]
-
 FloatArray = NDArray[np.float64]
 _BLOCK_CELLS = 4_000_000  # (class, leaf) pairs in memory at once
 

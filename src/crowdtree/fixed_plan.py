@@ -19,8 +19,6 @@ from crowdtree.result_methods import Drawn, Framed, Saved
 from crowdtree.tree import NO_BRANCH, Certificate, Level, Tree, nested_branches
 from crowdtree.votes import VOTES, CellVotes, answer_rows, branch_chances
 
-__all__ = ["Plan", "Pool", "Vote", "as_plan", "nested_plan"]
-
 Vote = Literal["majority", "margin"]
 Pool = Literal["node", "question"]
 FloatArray = NDArray[np.float64]

@@ -22,8 +22,6 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.outcomes import DASH
 from crowdtree.problem import Problem, check_dependence
 
-__all__ = ["UNSURE", "AnswerModel", "TwoAnswers", "binary_entropy", "yes_probability"]
-
 FloatArray = NDArray[np.float64]
 UNSURE = -2
 """The answer "can't tell", which belongs to every question."""

@@ -16,20 +16,6 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, listing
 
-__all__ = [
-    "CELLS",
-    "DASH",
-    "DASHES",
-    "MAX_ANSWERS",
-    "SEVERAL",
-    "YES_NO",
-    "Outcomes",
-    "check_answers",
-    "quoted",
-    "read_outcome",
-    "shape_text",
-]
-
 DASH = -1
 SEVERAL = -2
 YES_NO = ("no", "yes")

@@ -23,18 +23,6 @@ from typing import IO, Any
 from crowdtree.checking import got
 from crowdtree.errors import CrowdtreeError
 
-__all__ = [
-    "MB",
-    "Source",
-    "cell_text",
-    "csv_rows",
-    "frame_columns",
-    "has_content",
-    "open_source",
-    "separator_of",
-    "shown",
-]
-
 MB = 1_000_000
 MOST_TABLE = 4_000 * MB
 """Bytes of the largest table that is read, unpacked."""

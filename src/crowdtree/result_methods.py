@@ -15,8 +15,6 @@ from typing import Any, Literal
 from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["Drawn", "Framed", "HtmlShown", "Picture", "Plotted", "Saved"]
-
 Library = Literal["polars", "pandas"]
 
 

@@ -9,20 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "Interval",
-    "additive_interval",
-    "additive_score",
-    "gini_drop",
-    "multiplicative_score",
-    "parts_gain",
-    "printed_correct_interval",
-    "printed_score",
-    "product_interval",
-    "split_gain",
-]
-
-
 _TINY = np.finfo(np.float64).tiny
 
 

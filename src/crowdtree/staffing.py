@@ -29,8 +29,6 @@ from crowdtree.rng import generator
 from crowdtree.tree import Tree
 from crowdtree.votes import VOTES, CellVotes
 
-__all__ = ["STAFFERS", "paper_plans", "random_means", "single_mean", "staff"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 MOST_WORKERS = 10_000_000

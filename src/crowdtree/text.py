@@ -5,20 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import math
 
-__all__ = [
-    "amount",
-    "duration",
-    "iso_time",
-    "number",
-    "percent",
-    "percent_cell",
-    "percent_range",
-    "plural",
-    "rounded_up",
-    "short",
-    "squeezed",
-]
-
 
 def iso_time(seconds: float) -> str:
     """Write a time in seconds since 1970 by ISO 8601, in UTC.

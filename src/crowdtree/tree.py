@@ -23,8 +23,6 @@ from crowdtree.outcomes import DASH, YES_NO
 from crowdtree.problem import Problem
 from crowdtree.result_methods import Drawn, Framed, Saved
 
-__all__ = ["NO_BRANCH", "Certificate", "Level", "Node", "Step", "Tree", "nested_branches"]
-
 IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
 NO_BRANCH = -(2**31)

@@ -113,11 +113,11 @@ PROBLEM, LABELS, AUDITS = "Problems: tables of classes and questions", "Gold and
 def columns() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Columns and fields of all files, with the section of the page that must name them."""
     from crowdtree import loss
-    from crowdtree.files import audits, exports, interchange, items, layouts, schema, table_reader
+    from crowdtree.files import audits, exports, items, layouts, schema, table_reader, zooniverse
     from crowdtree.store.backup.writing import Manifest
 
     yield LABELS, tuple(exports.COLUMNS["labels"])
-    yield "Answers", (*exports.COLUMNS["answers"], *interchange.ZOONIVERSE)
+    yield "Answers", (*exports.COLUMNS["answers"], *zooniverse.ZOONIVERSE)
     for what in ("log", "workers", "payments"):
         yield "Log of a campaign", tuple(exports.COLUMNS[what])
     yield "Activity", tuple(exports.COLUMNS["activity"])

@@ -81,13 +81,13 @@ def check_curves(svg: str) -> None:
 
 @pytest.mark.parametrize("n", SIZES)
 def test_the_charts_of_a_plan(n: int) -> None:
-    from crowdtree.plots import charts
+    from crowdtree.plots import confusion, levels, vega
 
     value = ct.evaluate(ct.staff(ct.design(some_problem(n)), workers=4 * n))
-    check(charts.chart_svg(charts.level_chart(value.plan.levels)))
+    check(vega.chart_svg(levels.level_chart(value.plan.levels)))
     classes = value.tree.problem.classes
-    chart = charts.confusion_chart(value.confusion, classes, title="Labels of each class")
-    check(charts.chart_svg(chart), slanted=True)
+    chart = confusion.confusion_chart(value.confusion, classes, title="Labels of each class")
+    check(vega.chart_svg(chart), slanted=True)
 
 
 @pytest.mark.parametrize("n", SIZES)

@@ -17,8 +17,6 @@ from crowdtree.audit.strata import MOST_STRATA, stratify
 from crowdtree.errors import CrowdtreeError, listing, one_line
 from crowdtree.loss import Loss, make_loss
 
-__all__ = ["Costs", "checked_risks", "totals_of_loss"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 LEVELS = 4

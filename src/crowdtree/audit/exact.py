@@ -8,8 +8,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["max_found", "max_wrong", "min_wrong"]
-
 CLOSE = 1 + 1e-9
 """Probabilities that exceed the risk by less than rounding errors do not reject."""
 

@@ -17,8 +17,6 @@ from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError
 from crowdtree.rng import generator
 
-__all__ = ["REPLAYS", "forecast_rest", "plan_audit"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BATCH = 50

@@ -12,8 +12,6 @@ from crowdtree.audit.costs import checked_risks
 from crowdtree.audit.records import Labels
 from crowdtree.errors import CrowdtreeError, one_line
 
-__all__ = ["checked_errors", "checked_labels"]
-
 
 def checked_labels(
     items: Sequence[Any],

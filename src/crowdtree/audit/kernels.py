@@ -16,8 +16,6 @@ import numpy as np
 from crowdtree.audit.strata import LARGEST, LEANINGS, PRECISION, STEPS, STRENGTH
 from crowdtree.jit import compiled
 
-__all__ = ["bet", "lean", "pick_lean", "posterior", "update", "wealth"]
-
 
 @compiled()
 def stake(left: Any, weights: Any, wrong: Any, total: float) -> float:

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from crowdtree.audit.strata import LARGEST, LEANINGS, PRECISION, STEPS, STRENGTH
 
-__all__ = ["bet", "draw", "lean", "pick_lean", "posterior", "replay", "update", "wealth"]
-
 FloatArray = NDArray[np.float64]
 CHUNK = 128
 """Checks that are played together; a total is often rejected by the first ones."""

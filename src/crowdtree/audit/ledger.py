@@ -18,8 +18,6 @@ from crowdtree.audit.exact import max_found, max_wrong, min_wrong
 from crowdtree.audit.strata import expectations, totals_to_test
 from crowdtree.jit import can_compile
 
-__all__ = ["Ledger", "allowed_wrong", "shared_estimates"]
-
 FloatArray = NDArray[np.float64]
 PLAN_SHARE = 0.9
 """Share of the risk that the bound at a planned number of checks takes; the rest is for all others.

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, Protocol
 
 from crowdtree.result_methods import HtmlShown
 
-__all__ = ["Check", "Draw", "Forecast", "Labels", "MeanLoss", "Replaced", "Standing"]
-
 
 class Labels(NamedTuple):
     """Labels with stated errors and maybe stated expected losses, one entry per item."""

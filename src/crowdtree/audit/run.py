@@ -27,8 +27,6 @@ from crowdtree.result_methods import Framed, Plotted, Saved
 from crowdtree.rng import generator
 from crowdtree.text import percent, plural, squeezed
 
-__all__ = ["Audit"]
-
 FloatArray = NDArray[np.float64]
 PLANNED = 400
 """Planned number of checks where neither a number nor a bound is given; at most half of them."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["draw_weights", "run_confidence"]
-
 FIRST_SHARE = 0.75
 """Share of the risk that is left which a run of audits takes."""
 

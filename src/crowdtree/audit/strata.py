@@ -8,8 +8,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["expectations", "stratify", "totals_to_test"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

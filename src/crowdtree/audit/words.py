@@ -8,8 +8,6 @@ from typing import Any
 from crowdtree.audit.records import Forecast
 from crowdtree.text import number, percent, plural
 
-__all__ = ["next_step", "sum_up"]
-
 
 def sum_up(claims: Mapping[str, Any]) -> str:
     """Say what was asked for, what is estimated and what is certified, in one sentence.

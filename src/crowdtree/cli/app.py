@@ -24,8 +24,6 @@ from crowdtree.cli.wording import option_words
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, one_line
 from crowdtree.files.cells import cell_number
 
-__all__ = ["main", "make_app"]
-
 USAGE_FAULT: type[Exception] = typer.BadParameter.__mro__[1]
 """What the parser raises for unknown words; its module differs between versions."""
 INTERRUPTED = 130

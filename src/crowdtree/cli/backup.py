@@ -25,8 +25,6 @@ from crowdtree.cli.options import AsJson, check_folder, check_outputs, with_opti
 from crowdtree.errors import CrowdtreeError
 from crowdtree.text import plural
 
-__all__ = ["backup_verb", "restore_verb"]
-
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.", show_default=False)]
 
 

@@ -13,8 +13,6 @@ from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, ProblemFile, Reading, ReadingGroups, with_options
 from crowdtree.cli.plan import default_goal
 
-__all__ = ["check_verb"]
-
 
 @with_options
 def check_verb(

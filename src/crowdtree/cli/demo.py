@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from crowdtree.planning import PlanChoices
     from crowdtree.report import LiveCampaign
 
-__all__ = ["demo_verb"]
-
 EXAMPLE, SEVERAL = "animals", "leaves"
 ERROR, PRICE = 0.01, 0.02
 ITEMS, KNOWN = 120, 20

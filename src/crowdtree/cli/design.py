@@ -23,8 +23,6 @@ from crowdtree.designers import DESIGNERS
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 
-__all__ = ["design_verb"]
-
 Method = Annotated[str, one_of(DESIGNERS, "-m", "--method")]
 
 

@@ -11,8 +11,6 @@ from crowdtree.cli.render.plan import show_levels, show_summary, show_tree
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 
-__all__ = ["evaluate_verb"]
-
 
 def evaluate_verb(file: PlanFile, as_json: AsJson = False, full: Full = False) -> None:
     """Compute the exact error, cost and confusion matrix of a plan.

@@ -25,8 +25,6 @@ from crowdtree.problem import Problem
 from crowdtree.report.trace import write_trace_report
 from crowdtree.trace import explain, read_answer
 
-__all__ = ["explain_verb"]
-
 
 @dataclass(frozen=True)
 class Outputs:

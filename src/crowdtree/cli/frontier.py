@@ -13,6 +13,7 @@ from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     AsJson,
     Output,
+    Prices,
     ProblemFile,
     ReadingGroups,
     check_draw,
@@ -32,8 +33,6 @@ from crowdtree.frontiers.compare import compare, vote_limit
 from crowdtree.plots import draw_frontier
 from crowdtree.problem import Problem
 from crowdtree.text import amount, number, percent, rounded_up
-
-__all__ = ["frontier_verb"]
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def frontier_verb(
     file: ProblemFile,
     *,
     choice: Choice,
-    price: inputs.Prices = None,
+    price: Prices = None,
     search: Search,
     reading: ReadingGroups,
 ) -> None:

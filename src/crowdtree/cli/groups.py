@@ -8,8 +8,6 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-__all__ = ["make_group", "show_help"]
-
 
 def show_help(context: typer.Context) -> None:
     """Print the help of a group that was called without a verb."""

@@ -10,7 +10,6 @@ from crowdtree import files
 from crowdtree.cli import streams
 from crowdtree.cli.options import (
     ARGUMENTS,
-    Prices,
     Reading,
     ReadingGroups,
     check_price,
@@ -24,23 +23,6 @@ from crowdtree.policy import PlanPolicy
 from crowdtree.problem import Problem
 from crowdtree.reading import Source, open_source
 from crowdtree.tree import Tree
-
-__all__ = [
-    "Prices",
-    "make_tree",
-    "one_price",
-    "read_choices",
-    "read_chosen",
-    "read_either",
-    "read_plan",
-    "read_prices",
-    "read_problem",
-    "read_tree",
-    "say",
-    "show_notes",
-    "source_of",
-    "written",
-]
 
 EXAMPLE = "example:"
 

@@ -27,8 +27,6 @@ from crowdtree.learning import learn
 from crowdtree.report.learned import write_learned_report
 from crowdtree.text import percent
 
-__all__ = ["learn_verb"]
-
 TOOLS = {"label-studio": "Label Studio", "zooniverse": "Zooniverse"}
 
 

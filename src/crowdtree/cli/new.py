@@ -11,8 +11,6 @@ from crowdtree.cli import render
 from crowdtree.cli.options import AsJson, check_outputs
 from crowdtree.files.template import check_template, write_template
 
-__all__ = ["new_verb"]
-
 
 def new_verb(
     file: Annotated[

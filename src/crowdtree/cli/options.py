@@ -25,37 +25,6 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.files.cells import cell_number
 from crowdtree.plots.save import check_ending
 
-__all__ = [
-    "AllowGroups",
-    "AsJson",
-    "Design",
-    "Draw",
-    "ExtraWorkers",
-    "File",
-    "Folder",
-    "Full",
-    "LossFile",
-    "Output",
-    "PlanFile",
-    "PlanOutputs",
-    "Prices",
-    "ProblemFile",
-    "Reading",
-    "ReadingGroups",
-    "Seed",
-    "check_draw",
-    "check_folder",
-    "check_html",
-    "check_outputs",
-    "check_plan",
-    "check_price",
-    "from_environment",
-    "given",
-    "one_of",
-    "share_option",
-    "with_options",
-]
-
 ARGUMENTS: list[str] = []
 """The words of the running command."""
 

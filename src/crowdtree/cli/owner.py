@@ -22,8 +22,6 @@ from crowdtree.cli.groups import make_group
 from crowdtree.cli.options import AsJson
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["owner_app"]
-
 MOST_HOURS = 24.0 * 365
 ROOT = "owner"
 ROLES = ("viewer", "editor", "admin")

@@ -12,8 +12,6 @@ from crowdtree.fixed_plan import as_plan
 from crowdtree.learning.pilot import plan_pilot
 from crowdtree.text import number, percent, plural
 
-__all__ = ["pilot_verb"]
-
 CELLS_SHOWN = 8
 
 

@@ -13,6 +13,7 @@ from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     AsJson,
     Output,
+    Prices,
     ProblemFile,
     ReadingGroups,
     Seed,
@@ -32,8 +33,6 @@ from crowdtree.frontiers import Goal
 from crowdtree.planning import MAX_ANSWERS, TIME_LIMIT, PlanChoices, plan, reachable_goal
 from crowdtree.plots import draw_tree
 from crowdtree.problem import Problem
-
-__all__ = ["GoalOptions", "default_goal", "plan_verb"]
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ def plan_verb(
     file: ProblemFile,
     *,
     goal: GoalOptions,
-    price: inputs.Prices = None,
+    price: Prices = None,
     outputs: Outputs,
     max_answers: Annotated[
         int | None,

@@ -15,8 +15,6 @@ from crowdtree.likelihood import yes_probability
 from crowdtree.policy.spec import PolicySpec, make_policy
 from crowdtree.problem import Problem
 
-__all__ = ["PolicyOptions", "check_target", "chosen_policy", "read_policy", "refuse_unused"]
-
 WORKERS_PER_NODE = 6
 
 

@@ -23,8 +23,6 @@ from crowdtree.errors import CrowdtreeError
 if TYPE_CHECKING:
     from crowdtree.prolific.client import Client
 
-__all__ = ["prolific_app"]
-
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be sent; only read from Prolific.")
 ]

@@ -13,6 +13,7 @@ from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     AsJson,
     File,
+    Prices,
     ReadingGroups,
     check_html,
     check_outputs,
@@ -28,8 +29,6 @@ from crowdtree.planning import PlanChoices
 from crowdtree.policy import PlanPolicy
 from crowdtree.report import write_report
 from crowdtree.text import amount, number, percent
-
-__all__ = ["report_verb"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def report_verb(
     *,
     outputs: Outputs,
     goal: GoalOptions,
-    price: inputs.Prices = None,
+    price: Prices = None,
     reading: ReadingGroups,
 ) -> None:
     """Write a page about a plan: error, answers, cost, what its labels are worth, the tree.

@@ -8,8 +8,6 @@ from crowdtree.cli import render
 from crowdtree.cli.options import AsJson, Folder, check_folder
 from crowdtree.paper import reproduce
 
-__all__ = ["reproduce_verb"]
-
 
 def reproduce_verb(
     out: Folder,

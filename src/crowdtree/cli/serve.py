@@ -23,8 +23,6 @@ from crowdtree.cli.campaign.database import (
 )
 from crowdtree.cli.options import AsJson, from_environment, with_options
 
-__all__ = ["Address", "serve_verb"]
-
 
 @dataclass(frozen=True)
 class Address:

@@ -34,8 +34,6 @@ from crowdtree.simulation import Crowd, simulate
 from crowdtree.simulation.compare import compare_policies
 from crowdtree.text import amount, number, percent, plural
 
-__all__ = ["simulate_verb"]
-
 MOST_ERROR = 0.499
 QUESTIONS_SHOWN = 8
 FINDINGS_SHOWN = 5

@@ -22,8 +22,6 @@ from crowdtree.evaluation import evaluate
 from crowdtree.fixed_plan import Plan
 from crowdtree.staffing import STAFFERS, staff
 
-__all__ = ["staff_verb"]
-
 
 @with_options
 def staff_verb(

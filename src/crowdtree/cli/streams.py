@@ -16,17 +16,6 @@ from typing import Any
 
 from crowdtree.errors import CrowdtreeError
 
-__all__ = [
-    "STANDARD_INPUT",
-    "check_single_use",
-    "discard_output",
-    "is_closed_pipe",
-    "is_unicode",
-    "prepared",
-    "read_input",
-    "visible",
-]
-
 STANDARD_INPUT = "-"
 """How the command line names standard input."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-__all__ = ["option_words"]
-
 _PYTHON_ONLY = re.compile(r",? or (?:pass )?(?:strict=False|errors= with|load\()[^;.]*")
 _WITH_OPTION = re.compile(
     r"""(?:pass )?\b\w+=(?:\[[^]]*\]|"[^"]*"|'[^']*'|[^\s,;()]*) \((--[^)]+)\)"""

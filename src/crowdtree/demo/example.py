@@ -15,8 +15,6 @@ from crowdtree.store.db.campaign_row import list_campaigns
 from crowdtree.store.owner import campaigns
 from crowdtree.store.types import JsonObject
 
-__all__ = ["example_items", "load_example"]
-
 ITEMS, GOLD = 200, 20
 ERROR = 0.02
 

@@ -29,8 +29,6 @@ from crowdtree.store.reliability import expected_right
 from crowdtree.store.types import AnyPolicy
 from crowdtree.web.plan_jobs import wish_of
 
-__all__ = ["Person", "people", "rehearse", "served"]
-
 START_SECONDS = 60.0
 STILL_SECONDS = 180.0
 """Seconds without an answer after which a rehearsal is aborted. A campaign ends when the server

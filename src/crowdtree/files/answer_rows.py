@@ -17,25 +17,6 @@ from crowdtree.files.grids import read_sheets
 from crowdtree.reading import MB, Source, cell_text
 from crowdtree.text import plural, squeezed
 
-__all__ = [
-    "NEEDED",
-    "OPTIONAL",
-    "UNNAMED",
-    "Names",
-    "Rows",
-    "check_names",
-    "columns_of_answers",
-    "csv_text",
-    "is_workbook",
-    "json_objects",
-    "open_table",
-    "read_objects",
-    "roles_there",
-    "single",
-    "warn_several",
-    "write_text",
-]
-
 Row = tuple[str, str, str, str]  # task, question, worker, label
 Rows = list[Row]
 Names = Mapping[str, str] | None

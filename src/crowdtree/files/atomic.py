@@ -11,8 +11,6 @@ from typing import BinaryIO
 from crowdtree.errors import CrowdtreeError
 from crowdtree.reading import shown
 
-__all__ = ["write_atomically"]
-
 
 def write_atomically(
     path: str | os.PathLike[str],

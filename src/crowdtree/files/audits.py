@@ -21,17 +21,6 @@ from crowdtree.files.items import json_rows
 from crowdtree.files.yaml_json import parse_document, write_document
 from crowdtree.reading import Source, has_content, open_source
 
-__all__ = [
-    "audit_to_dict",
-    "check_claims",
-    "load_audit",
-    "load_labels",
-    "read_checks",
-    "save_audit",
-    "save_labels",
-    "verify_audit",
-]
-
 ITEM = ("item", "task", "id")
 ERROR = ("error", "posterior_error", "stated_error")
 KNOWN = ("known", "corrected")

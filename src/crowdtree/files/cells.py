@@ -8,8 +8,6 @@ from typing import Any
 
 from crowdtree.problem import CELLS, DASH
 
-__all__ = ["Spellings", "cell_code", "cell_number"]
-
 _PLAIN = ("0", "1", "-", "-1", "–", "—", "−")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+")
 

@@ -23,8 +23,6 @@ from crowdtree.outcomes import DASHES, MAX_ANSWERS
 from crowdtree.reading import MB, Source, open_source, shown
 from crowdtree.text import plural
 
-__all__ = ["Guide", "read_delta"]
-
 MAX_BYTES = 50 * MB
 MULTISTATE = ("UM", "OM", "CM")
 TYPES = {**dict.fromkeys(MULTISTATE, ""), "TE": "text", "IN": "number", "RN": "number"}

@@ -23,15 +23,6 @@ from crowdtree.outcomes import YES_NO, check_answers
 from crowdtree.problem import DASH, PRIOR_TOLERANCE, Dash, Problem, check_names
 from crowdtree.text import squeezed
 
-__all__ = [
-    "as_shares",
-    "chosen_prior",
-    "named",
-    "problem_from_dict",
-    "problem_to_dict",
-    "with_notes",
-]
-
 Made = TypeVar("Made")
 KINDS = {
     "problem": "a problem; load_problem and crowdtree design read it",

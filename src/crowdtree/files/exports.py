@@ -11,17 +11,6 @@ from typing import Any
 from crowdtree.errors import CrowdtreeError
 from crowdtree.text import iso_time
 
-__all__ = [
-    "COLUMNS",
-    "FORMATS",
-    "csv_lines",
-    "exported",
-    "json_lines",
-    "parquet",
-    "safe_cell",
-    "with_times",
-]
-
 COLUMNS = {
     "activity": ["time", "person", "action", "campaign", "detail", "address"],
     "labels": [

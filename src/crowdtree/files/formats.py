@@ -10,17 +10,6 @@ from pathlib import Path
 from crowdtree.errors import CrowdtreeError
 from crowdtree.reading import MB, open_source, shown
 
-__all__ = [
-    "DELTA",
-    "DOCUMENTS",
-    "ENDINGS",
-    "MOST_BYTES",
-    "beside",
-    "ending_of",
-    "ending_of_content",
-    "is_delta",
-]
-
 MOST_BYTES = {
     ".csv": 4_000 * MB,
     ".tsv": 4_000 * MB,

@@ -11,8 +11,6 @@ from crowdtree.files.audits import RIGHT, load_audit
 from crowdtree.files.interchange import guess_format, load_answers
 from crowdtree.reading import open_source
 
-__all__ = ["load_gold"]
-
 
 def load_gold(source: Any, columns: Names = None) -> Any:
     """Read known classes for :func:`crowdtree.learn`.

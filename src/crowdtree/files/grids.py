@@ -20,16 +20,6 @@ from crowdtree.files.formats import MOST_BYTES, ending_of
 from crowdtree.files.layouts import Grid, Row, has_header
 from crowdtree.reading import MOST_BLANK, Source, cell_text, frame_columns, shown
 
-__all__ = [
-    "Sheets",
-    "delimited_grid",
-    "frame_grid",
-    "read_sheets",
-    "workbook_grids",
-    "write_delimited",
-    "write_workbook",
-]
-
 MOST_UNPACKED = 500_000_000
 """Bytes that a workbook may unpack to."""
 MOST_CELL_TEXT = 32_767

@@ -38,19 +38,6 @@ from crowdtree.files.wide import read_wide
 from crowdtree.files.zooniverse import ZOONIVERSE, read_zooniverse
 from crowdtree.reading import Source, open_source
 
-__all__ = [
-    "READERS",
-    "ZOONIVERSE",
-    "guess_format",
-    "load_answers",
-    "read_crowdkit",
-    "read_json",
-    "read_label_studio",
-    "read_wide",
-    "read_zooniverse",
-    "write_crowdkit",
-]
-
 
 def load_answers(
     source: Any,

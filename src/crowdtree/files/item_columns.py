@@ -10,8 +10,6 @@ from itertools import pairwise
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.audits import ERROR, ITEM, KNOWN
 
-__all__ = ["MOST_EXPORTED", "ColumnOrder", "free_names"]
-
 MOST_EXPORTED = 1000
 STATED = ("probability", "expected_loss", "referred")
 READ_AGAIN = (*ITEM, *ERROR, *KNOWN, *STATED, "truth", "label", "gold")

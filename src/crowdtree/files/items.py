@@ -15,21 +15,6 @@ from crowdtree.files.grids import read_sheets
 from crowdtree.files.layouts import Row, header_of
 from crowdtree.reading import MOST_TITLE, csv_rows, open_source, separator_of
 
-__all__ = [
-    "ITEM_FORMATS",
-    "KEYS",
-    "MEDIA",
-    "MOST_COLUMNS",
-    "is_address",
-    "item_format",
-    "json_rows",
-    "make_item",
-    "media_names",
-    "numbered_items",
-    "read_items",
-    "visible",
-]
-
 ITEM_FORMATS = {
     ".csv": "csv",
     ".tsv": "csv",

@@ -21,8 +21,6 @@ from crowdtree.files.answer_rows import (
 from crowdtree.reading import Source, cell_text, open_source
 from crowdtree.text import plural
 
-__all__ = ["STUDIO_MIN", "read_label_studio", "read_studio_min"]
-
 STUDIO_VALUES = {"choices": "choices", "taxonomy": "taxonomy", "rating": "rating",
                  "pairwise": "selected"}  # fmt: skip
 """Controls of Label Studio that give one label, and where their value is."""

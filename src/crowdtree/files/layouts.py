@@ -18,19 +18,6 @@ from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.problem import CELLS
 from crowdtree.reading import MOST_TITLE
 
-__all__ = [
-    "COMMENTS",
-    "Fit",
-    "Grid",
-    "Layout",
-    "Row",
-    "Rows",
-    "filled_places",
-    "find_layout",
-    "has_header",
-    "header_of",
-]
-
 Rows = Literal["questions", "classes"]
 Row = tuple[int, list[str]]
 QUESTION = ("question", "questions", "test", "tests")

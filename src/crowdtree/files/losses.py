@@ -17,8 +17,6 @@ from crowdtree.loss import make_loss
 from crowdtree.problem import Problem
 from crowdtree.reading import Source, has_content, open_source
 
-__all__ = ["loss_classes", "loss_rows", "read_loss"]
-
 EXPERT = "refer"
 
 

@@ -20,16 +20,6 @@ from crowdtree.problem import Problem
 from crowdtree.reading import open_source, shown
 from crowdtree.tree import Tree
 
-__all__ = [
-    "check_plan_ending",
-    "find_plan",
-    "kind_of",
-    "load_plan",
-    "plan_from_dict",
-    "plan_to_dict",
-    "save_plan",
-]
-
 
 def plan_to_dict(plan: Plan | Tree) -> dict[str, Any]:
     """Data of a plan as its file holds it."""

@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["make_private", "open_private", "private_folder"]
-
 FILE, FOLDER = 0o600, 0o700
 _OTHERS = 0o077
 

@@ -38,8 +38,6 @@ from crowdtree.files.yaml_json import parse_document, write_document
 from crowdtree.problem import DASH, Dash, Problem
 from crowdtree.reading import Source, has_content, open_source, shown
 
-__all__ = ["EXAMPLES", "example", "load_problem", "save_problem", "table_columns"]
-
 EXAMPLES: Mapping[str, str] = {
     "table1": "table1.csv",
     "animals": "animals.yaml",

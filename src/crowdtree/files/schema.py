@@ -13,8 +13,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from crowdtree.errors import CrowdtreeError, one_line, squeeze
 from crowdtree.files.cells import cell_number
 
-__all__ = ["AuditFile", "ClassEntry", "PlanFile", "ProblemFile", "QuestionEntry", "check"]
-
 Text = Annotated[str, Field(strict=True)]
 Number = Annotated[float, Field(strict=True)]
 

@@ -35,8 +35,6 @@ from crowdtree.outcomes import check_answers
 from crowdtree.problem import CELLS, DASH
 from crowdtree.text import plural
 
-__all__ = ["Kind", "Table", "read_table"]
-
 Kind = Literal["outcome", "errors", "strength"]
 FloatArray = NDArray[np.float64]
 SPECIAL = ("prior", "description", "dash", "dependence")

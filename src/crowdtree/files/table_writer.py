@@ -9,8 +9,6 @@ from crowdtree.files.words import cell_words
 from crowdtree.outcomes import YES_NO
 from crowdtree.problem import DASH, Problem
 
-__all__ = ["error_rows", "problem_rows"]
-
 
 def problem_rows(problem: Problem) -> Iterator[list[Any]]:
     """Rows of the table of a problem, header first: text and numbers, ready for any writer.

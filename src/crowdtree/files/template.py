@@ -12,8 +12,6 @@ from crowdtree.errors import CrowdtreeError, needing
 from crowdtree.files.atomic import write_atomically
 from crowdtree.reading import shown
 
-__all__ = ["check_template", "write_template"]
-
 ENDINGS = (".xlsx", ".csv", ".yaml", ".yml")
 WIDTHS = {"question": 12, "error": 8, "text": 32}
 """Columns of the workbook, in characters."""

@@ -21,8 +21,6 @@ from crowdtree.learning.answers import MIN_ROWS_TO_JUDGE, SKIPS, YES_NO
 from crowdtree.reading import open_source
 from crowdtree.text import plural, squeezed
 
-__all__ = ["read_wide"]
-
 TRUTHS = frozenset(("gold", "truth", "label", "groundtruth", "correct", "expert"))
 """Columns of wide tables that are no workers."""
 MIN_SHARED = 0.5

@@ -16,17 +16,6 @@ from crowdtree.files.cells import cell_number
 from crowdtree.outcomes import CELLS, DASH, DASHES, MAX_ANSWERS, SEVERAL, YES_NO, single_answers
 from crowdtree.problem import Problem
 
-__all__ = [
-    "BadCellError",
-    "WordRow",
-    "cell_words",
-    "is_counts",
-    "is_name",
-    "join_rows",
-    "read_words",
-    "unused_answers",
-]
-
 Names = tuple[str, ...]
 _COUNT = re.compile(r"0|[1-9]\d?")
 MIN_LETTERS = 4

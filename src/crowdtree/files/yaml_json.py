@@ -12,8 +12,6 @@ from crowdtree.files.atomic import write_atomically
 from crowdtree.files.formats import MOST_BYTES, ending_of
 from crowdtree.reading import Source, shown
 
-__all__ = ["json_lines", "parse_document", "write_document"]
-
 MOST_DEPTH = 20
 """Levels of nesting of a YAML file; a problem has five."""
 MOST_VALUES = 1_500_000

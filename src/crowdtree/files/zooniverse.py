@@ -20,8 +20,6 @@ from crowdtree.files.answer_rows import (
 )
 from crowdtree.reading import Source, open_source
 
-__all__ = ["ZOONIVERSE", "read_zooniverse"]
-
 ZOONIVERSE = frozenset(("annotations", "subject_ids"))
 """Columns of a Zooniverse export that are read."""
 

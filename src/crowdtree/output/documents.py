@@ -21,7 +21,7 @@ from crowdtree.files import load_problem, save_problem
 from crowdtree.files.audits import load_audit, load_labels, save_audit, save_labels
 from crowdtree.files.documents import problem_from_dict, problem_to_dict
 from crowdtree.files.formats import DOCUMENTS, ending_of, is_delta
-from crowdtree.files.interchange import ZOONIVERSE, load_answers, write_crowdkit
+from crowdtree.files.interchange import load_answers, write_crowdkit
 from crowdtree.files.plans import (
     check_plan_ending,
     load_plan,
@@ -30,6 +30,7 @@ from crowdtree.files.plans import (
     save_plan,
 )
 from crowdtree.files.yaml_json import parse_document, write_document
+from crowdtree.files.zooniverse import ZOONIVERSE
 from crowdtree.fixed_plan import Plan
 from crowdtree.frontiers import Frontier, Point
 from crowdtree.frontiers.vote_options import Options
@@ -41,8 +42,6 @@ from crowdtree.problem import Problem
 from crowdtree.reading import Source, has_content, open_source, separator_of
 from crowdtree.simulation.run import Adaptation, Run
 from crowdtree.tree import Tree
-
-__all__ = ["load", "save"]
 
 Document = dict[str, Any]
 

@@ -27,8 +27,6 @@ from crowdtree.simulation.run import Run
 from crowdtree.trace import Trace
 from crowdtree.tree import Tree
 
-__all__ = ["columns_of", "parts_of", "to_frame"]
-
 Columns = Mapping[str, Sequence[Any]]
 Parts = Mapping[str, Callable[[], Columns]]
 

@@ -33,8 +33,6 @@ from crowdtree.text import number, percent, plural
 from crowdtree.trace import Trace
 from crowdtree.tree import Tree
 
-__all__ = ["to_html"]
-
 MOST_ROWS, MOST_COLUMNS = 12, 12
 
 

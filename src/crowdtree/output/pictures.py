@@ -19,8 +19,6 @@ from crowdtree.simulation.run import Run
 from crowdtree.text import percent
 from crowdtree.tree import Tree
 
-__all__ = ["chart_of", "draw", "plot"]
-
 
 @singledispatch
 def draw(result: Any) -> Picture:

@@ -16,8 +16,6 @@ from crowdtree.report.trace import write_trace_report
 from crowdtree.trace import Trace
 from crowdtree.tree import Tree
 
-__all__ = ["write_report"]
-
 
 def write_report(
     result: PlanChoices | Plan | Tree | Learned | Trace,

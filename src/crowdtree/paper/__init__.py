@@ -119,7 +119,7 @@ def reproduce(out: str | os.PathLike[str]) -> Reproduction:
 
 def _draw(folder: Path, data: Mapping[str, Any]) -> dict[str, str]:
     from crowdtree.paper import pictures
-    from crowdtree.plots.charts import chart_svg
+    from crowdtree.plots.vega import chart_svg
 
     charts = {
         "fig2": pictures.chart_of_fig_2(),

@@ -20,8 +20,6 @@ from crowdtree.paper.printed import FIG_1B, all_trees, same_shape, table_1
 from crowdtree.text import number
 from crowdtree.tree import Tree
 
-__all__ = ["ERRATA", "Erratum", "find_errata"]
-
 
 @dataclass(frozen=True)
 class Erratum:

@@ -13,8 +13,6 @@ from crowdtree.paper.printed import FIG_1A, FIG_1B, order_trees, table_1, with_e
 from crowdtree.staffing import random_means, single_mean, staff
 from crowdtree.tree import Tree
 
-__all__ = ["fig_1", "fig_1_tree", "fig_2", "fig_3", "fig_4"]
-
 Rows = list[dict[str, Any]]
 FIG_3_ERRORS = [step / 100 for step in range(51)]
 FIG_4_PAIRS = range(31)

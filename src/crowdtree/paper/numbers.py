@@ -15,8 +15,6 @@ from crowdtree.paper.printed import FIG_1B, all_trees, same_shape, table_1
 from crowdtree.problem import DASH
 from crowdtree.text import number
 
-__all__ = ["Comparison", "comparisons"]
-
 AGREES, DIFFERS, GIVEN, PARTLY = "agrees", "differs", "given", "only in part"
 
 

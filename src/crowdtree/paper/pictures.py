@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from crowdtree.paper.figures import fig_1_tree
-from crowdtree.plots.charts import curve_chart, level_chart
+from crowdtree.plots.curves import curve_chart
+from crowdtree.plots.levels import level_chart
 from crowdtree.text import percent
-
-__all__ = ["chart_of_fig_2", "chart_of_fig_3", "chart_of_fig_4"]
 
 Rows = list[dict[str, Any]]
 LOOKS = {

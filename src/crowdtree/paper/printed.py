@@ -16,16 +16,6 @@ from crowdtree.files import example
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
 
-__all__ = [
-    "FIG_1A",
-    "FIG_1B",
-    "all_trees",
-    "order_trees",
-    "same_shape",
-    "table_1",
-    "with_error",
-]
-
 FIG_1A: dict[str, Any] = {
     "question": "T3",
     "no": {

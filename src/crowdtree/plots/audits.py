@@ -12,12 +12,10 @@ from crowdtree.plots.curves import curve_chart
 from crowdtree.plots.vega import Chart, draw_chart
 from crowdtree.text import percent, plural
 
-__all__ = ["audit_chart", "draw_audit"]
-
 MOST_POINTS = 400
 
 
-class AuditStanding(Protocol):
+class _AuditStanding(Protocol):
     """What an audit says after some checks."""
 
     @property
@@ -33,7 +31,7 @@ class AuditStanding(Protocol):
 
 
 def audit_chart(
-    history: Sequence[AuditStanding], confidence: float, wanted: float | None = None
+    history: Sequence[_AuditStanding], confidence: float, wanted: float | None = None
 ) -> Chart:
     """Certified bound, estimate with its interval, and the wanted bound, over the checks."""
     step = max(1, len(history) // MOST_POINTS)

@@ -11,8 +11,6 @@ from crowdtree.plots.text import distinct, text_width
 from crowdtree.plots.vega import Chart, Row, alt, table, title_of
 from crowdtree.text import percent, percent_cell
 
-__all__ = ["confusion_chart"]
-
 MOST_CELLS = 6000
 MOST_LETTERS = 28
 """Characters of a name beside the chart."""

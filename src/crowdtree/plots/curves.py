@@ -28,8 +28,6 @@ from crowdtree.plots.vega import (
     title_of,
 )
 
-__all__ = ["EXPLAINED", "LIMITS", "ErrorPoint", "curve_chart"]
-
 LOWEST = 1e-9
 """Errors below this leave every chart."""
 MOST_DIRECT = 6

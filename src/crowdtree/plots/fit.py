@@ -9,8 +9,6 @@ from collections.abc import Iterator
 
 from crowdtree.plots.text import text_width
 
-__all__ = ["fitted"]
-
 _SVG = "{http://www.w3.org/2000/svg}"
 _ANCHOR = {"start": 0.0, "middle": 0.5, "end": 1.0}
 _MARGIN = 4.0

@@ -11,8 +11,6 @@ from crowdtree.plots.curves import EXPLAINED, LIMITS, ErrorPoint, curve_chart
 from crowdtree.plots.vega import Chart, draw_chart
 from crowdtree.text import number, percent
 
-__all__ = ["draw_frontier", "frontier_chart"]
-
 _LOOK = {
     "ours": ("co-design", "ours", "plain"),
     "paper": ("paper", "paper", "plain"),
@@ -23,14 +21,14 @@ _LOOK = {
 }
 
 
-class CurvePoint(ErrorPoint, Protocol):
+class _CurvePoint(ErrorPoint, Protocol):
     """A row of :func:`crowdtree.frontiers.compare.compare`."""
 
     @property
     def cost(self) -> float: ...
 
 
-class ChosenPoint(Protocol):
+class _ChosenPoint(Protocol):
     """The chosen point."""
 
     @property
@@ -42,8 +40,8 @@ class ChosenPoint(Protocol):
 
 
 def frontier_chart(
-    rows: Iterable[CurvePoint],
-    chosen: ChosenPoint | None = None,
+    rows: Iterable[_CurvePoint],
+    chosen: _ChosenPoint | None = None,
     *,
     cost: str = "answers",
     most_votes: int | None = None,
@@ -102,9 +100,9 @@ def loss_chart(points: Iterable[Any], chosen: Any = None, *, cost: str = "answer
 
 
 def draw_frontier(
-    rows: Iterable[CurvePoint],
+    rows: Iterable[_CurvePoint],
     path: str | os.PathLike[str],
-    chosen: ChosenPoint | None = None,
+    chosen: _ChosenPoint | None = None,
     *,
     cost: str = "answers",
     most_votes: int | None = None,

@@ -11,8 +11,6 @@ from crowdtree.plots.style import FONT, css_variables
 from crowdtree.plots.text import clean
 from crowdtree.plots.tree_drawing import LEGEND, tree_css
 
-__all__ = ["TreeView", "hint", "page", "page_css", "tree_page", "tree_section"]
-
 
 class TreeView(NamedTuple):
     """A view of a tree for a page: its id, the ids and names of the views above it, its HTML."""

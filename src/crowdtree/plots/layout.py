@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-__all__ = ["MAX_DOWN", "Direction", "Layout", "Size", "indent", "place_down", "place_rows"]
-
 Direction = Literal["down", "right"]
 MAX_DOWN = 800.0
 """Width in pixels up to which a tree grows down; wider ones have one row per box."""

@@ -10,12 +10,10 @@ from crowdtree.plots.text import clean
 from crowdtree.plots.vega import COLOURS, PER_CENT, WIDTH, Chart, alt, table, title_of
 from crowdtree.text import percent
 
-__all__ = ["worker_chart"]
-
 MOST_WORKERS = 40
 
 
-class WorkerRow(Protocol):
+class _WorkerRow(Protocol):
     """How often a worker errs, with its interval."""
 
     @property
@@ -28,7 +26,7 @@ class WorkerRow(Protocol):
     def error_high(self) -> float: ...
 
 
-def worker_chart(workers: Sequence[WorkerRow], level: float) -> Chart:
+def worker_chart(workers: Sequence[_WorkerRow], level: float) -> Chart:
     """Error of each worker with its interval, the largest first; of many, both ends."""
     ranked = sorted(workers, key=lambda w: (-w.error, w.name))
     shown = ranked

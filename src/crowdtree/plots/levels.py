@@ -9,8 +9,6 @@ from crowdtree.plots.vega import PER_CENT, Chart, Row, alt, table, title_of
 from crowdtree.text import percent
 from crowdtree.tree import Level
 
-__all__ = ["level_chart"]
-
 
 def level_chart(levels: Sequence[Level], *, title: str | None = None) -> Chart:
     """Entropy left at each level, and the error that each step to it adds."""

@@ -11,8 +11,6 @@ from crowdtree.plots.style import LIGHT, SMALL_SIZE
 from crowdtree.plots.text import clean, text_width
 from crowdtree.plots.vega import LABEL_COLOURS, WIDTH, Chart, Row, alt, table
 
-__all__ = ["HALO", "HEIGHT", "PointLabel", "end_labels", "point_labels", "positions"]
-
 HEIGHT = 320
 GAP = 14.0
 """Pixels between the middles of two labels."""

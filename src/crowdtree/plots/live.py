@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from crowdtree.plots.style import LIGHT
 from crowdtree.plots.vega import PER_CENT, Chart, Row, alt, table, title_of
 
-__all__ = ["trust_chart"]
-
 SIZE = 320
 
 

@@ -13,8 +13,6 @@ from crowdtree.plots.tree_fold import Entry, views
 from crowdtree.plots.tree_model import Facts, Words
 from crowdtree.text import plural
 
-__all__ = ["flow_numbers", "flow_svg"]
-
 WIDEST = "888,888 here · 888,888 passed"
 """The widest text of a node, so that the layout does not move as the numbers grow."""
 CAPTION = (

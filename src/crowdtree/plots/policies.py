@@ -22,16 +22,6 @@ from crowdtree.plots.vega import (
 )
 from crowdtree.text import amount, number, percent, plural
 
-__all__ = [
-    "calibration_chart",
-    "comparison_chart",
-    "draw_comparison",
-    "draw_run",
-    "policy_chart",
-    "run_chart",
-    "spending_chart",
-]
-
 LOOKS = {
     "adaptive": ("ours", "plain"),
     "frontier, margin": ("ours", "dotted"),
@@ -55,7 +45,7 @@ GROUPS = 8
 """Groups of items whose stated and observed errors are compared."""
 
 
-class CurvePoint(ErrorPoint, Protocol):
+class _CurvePoint(ErrorPoint, Protocol):
     """A row of a comparison's curves."""
 
     @property
@@ -64,7 +54,7 @@ class CurvePoint(ErrorPoint, Protocol):
     def risk(self) -> Any: ...
 
 
-def policy_chart(curves: Iterable[CurvePoint], error: float, loss: float | None = None) -> Chart:
+def policy_chart(curves: Iterable[_CurvePoint], error: float, loss: float | None = None) -> Chart:
     """Error over answers of every policy, intervals as bands, with the floor and the guide.
 
     With `loss`, the expected loss at which policies are compared: expected loss over answers.

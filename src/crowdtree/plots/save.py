@@ -9,8 +9,6 @@ from pathlib import Path
 from crowdtree.errors import CrowdtreeError, needing
 from crowdtree.files.atomic import write_atomically
 
-__all__ = ["ENDINGS", "check_ending", "svg_to_png", "write_as", "write_atomic"]
-
 ENDINGS = (".svg", ".png", ".html", ".json")
 
 

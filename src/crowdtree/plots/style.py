@@ -10,19 +10,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = [
-    "DARK",
-    "FONT",
-    "FONT_SIZE",
-    "LIGHT",
-    "N_COLOURS",
-    "SMALL_SIZE",
-    "Tokens",
-    "chart_config",
-    "css_variables",
-    "to_css_variables",
-]
-
 FONT = (
     "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, "
     "'Liberation Sans', sans-serif"

@@ -6,8 +6,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
-__all__ = ["clean", "distinct", "text_width", "wrap"]
-
 # Helvetica's advance widths in thousandths of the font size, by group of characters.
 _WIDTHS = {
     "ijl'|": 222,

@@ -14,8 +14,6 @@ from crowdtree.plots.tree_fold import View
 from crowdtree.plots.tree_model import Facts, Words
 from crowdtree.plots.tree_rows import rows_css
 
-__all__ = ["LEGEND", "Drawing", "answers_css", "drawing_css", "text", "tree_css"]
-
 _WIDTH = 960.0  # of a drawing in rows
 _LINE, _SMALL_LINE = 17.0, 15.0
 _MARGIN = 24.0

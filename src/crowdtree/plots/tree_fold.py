@@ -16,8 +16,6 @@ from crowdtree.outcomes import YES_NO
 from crowdtree.plots.style import N_COLOURS
 from crowdtree.tree import Tree
 
-__all__ = ["FOLD_SHARE", "MAX_ENDS", "MAX_UNFOLDED", "Entry", "View", "views"]
-
 FOLD_SHARE = 0.01
 """Subtrees that fewer items pass fold, in trees with more than `MAX_UNFOLDED` leaves."""
 MAX_UNFOLDED = 24

@@ -16,8 +16,6 @@ from crowdtree.plots.tree_fold import Entry, leaf_counts
 from crowdtree.text import number, percent, plural
 from crowdtree.tree import Tree
 
-__all__ = ["Facts", "Words", "tree_table"]
-
 MAX_NAMES = 3
 """Names of a group that are written in its box; the others follow below the drawing."""
 

@@ -9,8 +9,6 @@ from crowdtree.plots.text import clean
 from crowdtree.plots.tree_fold import Entry, View
 from crowdtree.plots.tree_model import Facts, Words
 
-__all__ = ["rows_css", "rows_html"]
-
 _THICKEST = 12
 _DEPTHS = (8, 12, 18, 27, 40)
 

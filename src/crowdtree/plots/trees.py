@@ -21,8 +21,6 @@ from crowdtree.plots.tree_model import Facts, tree_table
 from crowdtree.plots.tree_rows import rows_html
 from crowdtree.tree import Tree
 
-__all__ = ["draw_tree", "tree_svg", "tree_views"]
-
 
 def draw_tree(
     tree: Tree | Plan,

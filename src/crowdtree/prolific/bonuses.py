@@ -19,8 +19,6 @@ from crowdtree.store.settings import MICRO
 from crowdtree.store.types import JsonObject
 from crowdtree.text import plural
 
-__all__ = ["Outcome", "pay_bonuses"]
-
 Outcome = Literal["paid", "unpaid"]
 
 

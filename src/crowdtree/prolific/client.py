@@ -12,8 +12,6 @@ from urllib.parse import urlencode, urlsplit
 
 from crowdtree.errors import CrowdtreeError, one_line, squeeze
 
-__all__ = ["ADDRESS", "TOKEN_VARIABLE", "URL_VARIABLE", "Client", "ProlificError", "whole"]
-
 ADDRESS = "https://api.prolific.com/api/v1"
 TOKEN_VARIABLE = "CROWDTREE_PROLIFIC_TOKEN"
 URL_VARIABLE = "CROWDTREE_PROLIFIC_URL"

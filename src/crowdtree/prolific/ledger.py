@@ -20,8 +20,6 @@ from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.db.tables import activity
 
-__all__ = ["Ledger", "Payment", "look", "record"]
-
 ACTION = "prolific"
 
 

@@ -19,18 +19,6 @@ from crowdtree.store.settings import MICRO, Settings
 from crowdtree.store.types import JsonObject
 from crowdtree.text import plural
 
-__all__ = [
-    "LEAST_MESSAGE",
-    "Category",
-    "SubmissionRow",
-    "approve",
-    "chosen",
-    "is_due",
-    "list_submissions",
-    "reject",
-    "submission_rows",
-]
-
 LEAST_MESSAGE = 100
 """Characters of a message that explains a rejection."""
 Category = Literal[

@@ -19,8 +19,6 @@ from crowdtree.store.owner import people, tokens
 from crowdtree.store.owner.campaigns import change_settings
 from crowdtree.store.types import JsonObject
 
-__all__ = ["MOVES", "Move", "create_study", "move_study", "status_of"]
-
 WAIT_SECONDS = 60.0
 """After which a study that Prolific does not list was not created. Longer than a call may take."""
 Move = Literal["publish", "pause", "resume", "stop"]

@@ -14,16 +14,6 @@ from crowdtree.store.db.campaign_row import Campaign
 from crowdtree.store.settings import MICRO, Settings
 from crowdtree.store.types import JsonObject
 
-__all__ = [
-    "Wish",
-    "code_for",
-    "in_cents",
-    "internal_name",
-    "settings_after",
-    "study_body",
-    "written",
-]
-
 CENT = MICRO // 100
 CURRENCIES = ("", "GBP", "USD", "£", "$")
 RETURN = "https://app.prolific.com/submissions/complete?cc="

@@ -17,8 +17,6 @@ from crowdtree.report.ways import Way
 from crowdtree.simulation import Run, simulate
 from crowdtree.text import percent
 
-__all__ = ["MAX_ROWS", "Table", "adaptive_tables", "label_table", "way_table"]
-
 MAX_ROWS = 12
 """Rows of a table that are shown at once; the others can be opened."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from crowdtree.audit import Audit
     from crowdtree.learning.model import Learned, Worker
 
-__all__ = ["learned_page", "write_learned_report"]
-
 TITLE = "What the answers say"
 
 MOST_WORKERS = 200

@@ -14,16 +14,6 @@ if TYPE_CHECKING:
     from crowdtree.learning.flags import Flag
     from crowdtree.learning.model import Learned
 
-__all__ = [
-    "ErrorCells",
-    "LabelWorth",
-    "accuracy_words",
-    "label_worth",
-    "ranked_flags",
-    "share",
-    "worst_cells",
-]
-
 NARROW = (0.05, 0.1)
 """Half-width of the accuracy's interval that a recommendation to check items aims for."""
 

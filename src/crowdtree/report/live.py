@@ -12,8 +12,6 @@ from crowdtree.plots.html import hint
 from crowdtree.report.templates import render
 from crowdtree.simulation.run import Estimate, share_estimate
 
-__all__ = ["LiveCampaign", "LiveWorker", "live_section"]
-
 PAIRS_SHOWN = 12
 
 

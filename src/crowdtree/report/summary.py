@@ -13,15 +13,6 @@ from crowdtree.problem import Problem
 from crowdtree.report.ways import Way
 from crowdtree.text import amount, number, percent, plural
 
-__all__ = [
-    "ADAPTIVE",
-    "Point",
-    "about",
-    "adaptive_points",
-    "heading",
-    "tree_points",
-]
-
 ITEMS = 1000
 """Items of the examples in the text."""
 PRICE = 0.05

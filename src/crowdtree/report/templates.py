@@ -12,8 +12,6 @@ from crowdtree.text import number, percent
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["digits", "evidence", "render"]
-
 
 def render(template: str, **values: Any) -> str:
     """Fill a template of the package; what is not marked as safe is escaped."""

@@ -12,8 +12,6 @@ from crowdtree.plots.save import write_as
 from crowdtree.text import percent
 from crowdtree.trace import Trace
 
-__all__ = ["trace_page", "write_trace_report"]
-
 STYLE = """<style>
 main { max-width: 75ch; overflow-wrap: anywhere; }
 ol { list-style: none; padding: 0; } li { margin: 0 0 24px; }

@@ -14,8 +14,6 @@ from crowdtree.planning import ExpectedPerformance, PlanChoice, best_adaptive
 from crowdtree.problem import Problem
 from crowdtree.text import percent_range
 
-__all__ = ["Way", "choice_way", "plan_ways"]
-
 MIN_TARGET = 1e-6
 """Target of the adaptive policy beside a plan without errors."""
 

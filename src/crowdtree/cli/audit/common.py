@@ -18,22 +18,6 @@ from crowdtree.files.losses import loss_classes, read_loss
 from crowdtree.problem import Problem
 from crowdtree.text import number, percent, plural
 
-__all__ = [
-    "AuditFile",
-    "Bound",
-    "Confidence",
-    "Key",
-    "LabelsFile",
-    "LossBound",
-    "LossTable",
-    "key_words",
-    "open_audit",
-    "read_costs",
-    "read_key",
-    "show_forecast",
-    "show_standing",
-]
-
 KEY_VARIABLE = "CROWDTREE_AUDIT_KEY"
 LEAST_KEY, MOST_KEY = 16, 1_000_000
 MOST_LABELS = 12

@@ -16,8 +16,6 @@ from crowdtree.files.audits import save_audit
 from crowdtree.files.exports import csv_lines
 from crowdtree.text import plural
 
-__all__ = ["next_verb"]
-
 
 def next_verb(
     audit: AuditFile,

@@ -22,8 +22,6 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.files.audits import load_labels
 from crowdtree.text import number, plural
 
-__all__ = ["plan_verb"]
-
 
 def plan_verb(
     labels: LabelsFile,

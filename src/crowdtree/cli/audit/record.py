@@ -21,8 +21,6 @@ from crowdtree.cli.options import AsJson
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, one_line
 from crowdtree.files.audits import read_checks, save_audit
 
-__all__ = ["record_verb"]
-
 
 def record_verb(
     audit: AuditFile,

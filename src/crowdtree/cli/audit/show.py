@@ -16,8 +16,6 @@ from crowdtree.cli.audit.common import (
 from crowdtree.cli.options import AsJson, Draw, check_draw, check_outputs
 from crowdtree.files.audits import load_audit
 
-__all__ = ["show_verb"]
-
 
 def show_verb(
     audit: AuditFile, draw: Draw = None, key: Key = None, as_json: AsJson = False

@@ -28,8 +28,6 @@ from crowdtree.files.gold import load_gold
 from crowdtree.learning.answers import read_gold
 from crowdtree.text import number, percent, plural
 
-__all__ = ["start_verb"]
-
 
 def start_verb(
     labels: LabelsFile,

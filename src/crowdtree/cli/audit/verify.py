@@ -12,8 +12,6 @@ from crowdtree.cli.options import AsJson
 from crowdtree.files.audits import verify_audit
 from crowdtree.text import number, percent, plural
 
-__all__ = ["verify_verb"]
-
 
 def verify_verb(
     audit: AuditFile,

@@ -20,8 +20,6 @@ from crowdtree.cli.campaign.database import (
 from crowdtree.cli.options import AsJson, check_outputs, share_option
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["audit_verb"]
-
 
 def audit_verb(
     number: Number,

@@ -23,8 +23,6 @@ from crowdtree.cli.options import AsJson
 from crowdtree.errors import CrowdtreeError
 from crowdtree.text import plural
 
-__all__ = ["Reason", "exclude_verb", "include_verb", "reopen_verb", "worker_number"]
-
 Workers = Annotated[
     list[str],
     typer.Option("--worker", metavar="W", help="A worker's number, such as 7 or w7; repeatable."),

@@ -26,8 +26,6 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.fixed_plan import Plan
 from crowdtree.policy.spec import PolicySpec, make_policy
 
-__all__ = ["create_verb"]
-
 
 @dataclass(frozen=True)
 class PolicyOptions:

@@ -18,26 +18,6 @@ from crowdtree.errors import CrowdtreeError, needing
 if TYPE_CHECKING:
     from crowdtree.store import Store
 
-__all__ = [
-    "HERE",
-    "HERE_URL",
-    "MOST_NUMBER",
-    "PORT",
-    "Database",
-    "MediaPlace",
-    "Number",
-    "Url",
-    "base_url",
-    "check_exists",
-    "import_server",
-    "media_place",
-    "next_step",
-    "one_line",
-    "opened",
-    "opened_media",
-    "without_password",
-]
-
 MOST_NUMBER = 2**53
 Number = Annotated[
     int, typer.Argument(metavar="CAMPAIGN", max=MOST_NUMBER, help="The campaign's number.")

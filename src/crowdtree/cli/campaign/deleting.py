@@ -21,8 +21,6 @@ from crowdtree.cli.campaign.database import (
 from crowdtree.cli.options import AsJson
 from crowdtree.text import plural
 
-__all__ = ["delete_verb", "erase_worker_verb"]
-
 
 def delete_verb(
     number: Number,

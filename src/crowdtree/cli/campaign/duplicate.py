@@ -20,8 +20,6 @@ from crowdtree.cli.campaign.database import (
 from crowdtree.cli.options import AsJson
 from crowdtree.text import plural
 
-__all__ = ["duplicate_verb"]
-
 
 def duplicate_verb(
     number: Number,

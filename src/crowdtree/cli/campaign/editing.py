@@ -21,8 +21,6 @@ from crowdtree.cli.options import AsJson
 from crowdtree.errors import CrowdtreeError
 from crowdtree.text import plural, short
 
-__all__ = ["correct_verb", "edit_verb", "reword_verb", "withdraw_verb"]
-
 Pairs = list[str] | None
 
 

@@ -18,8 +18,6 @@ from crowdtree.files import exports
 from crowdtree.files.atomic import write_atomically
 from crowdtree.text import plural
 
-__all__ = ["answers_verb", "labels_verb", "payments_verb", "reports_verb", "workers_verb"]
-
 
 @dataclass(frozen=True)
 class Target:

@@ -25,9 +25,6 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.files.items import item_format
 from crowdtree.text import percent, plural, short
 
-__all__ = ["items_verb"]
-
-
 WORDS = ("text", "markdown", "alt", "image", "audio", "video")
 """Columns that say what an item is; the first that it has is listed."""
 

@@ -19,8 +19,6 @@ from crowdtree.cli.campaign.database import (
 )
 from crowdtree.cli.options import AsJson
 
-__all__ = ["invite_verb", "join_link_verb"]
-
 
 def join_link_verb(
     number: Number,

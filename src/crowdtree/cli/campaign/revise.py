@@ -24,8 +24,6 @@ from crowdtree.reading import Source
 if TYPE_CHECKING:
     from crowdtree.store.types import AnyPolicy
 
-__all__ = ["revise_verb"]
-
 
 def revise_verb(
     number: Number,

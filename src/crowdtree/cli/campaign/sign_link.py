@@ -11,8 +11,6 @@ from crowdtree.cli.campaign.database import HERE, Database, Number, import_serve
 from crowdtree.cli.options import AsJson
 from crowdtree.participants import DAY, sign_link
 
-__all__ = ["sign_link_verb"]
-
 
 def sign_link_verb(
     number: Number,

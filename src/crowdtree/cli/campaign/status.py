@@ -22,8 +22,6 @@ from crowdtree.cli.campaign.database import (
 from crowdtree.cli.options import AsJson
 from crowdtree.cli.render.status import BUDGET_SPENT, status_lines
 
-__all__ = ["finish_verb", "pause_verb", "start_verb", "status_verb"]
-
 
 def start_verb(
     number: Number,

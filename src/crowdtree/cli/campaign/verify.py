@@ -18,8 +18,6 @@ from crowdtree.cli.campaign.database import (
 from crowdtree.cli.options import AsJson
 from crowdtree.cli.render.progress import progress, verify_words
 
-__all__ = ["verify_verb"]
-
 
 def verify_verb(number: Number, database: Database = HERE, as_json: AsJson = False) -> None:
     """Replay the log of a campaign, and check the database (of SQLite also its file).

@@ -10,8 +10,6 @@ from crowdtree.per_class import confusion_columns
 from crowdtree.plots.text import distinct
 from crowdtree.text import percent, percent_cell, plural, short
 
-__all__ = ["show_classes", "show_confusion"]
-
 MOST_CLASSES = 12
 """Classes that are printed without `--full`, those of the least precision first."""
 MOST_PAIRS = 10

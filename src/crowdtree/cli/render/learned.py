@@ -14,8 +14,6 @@ from crowdtree.report.learned_tables import (
 )
 from crowdtree.text import percent, plural, short
 
-__all__ = ["show_learned"]
-
 MOST_WORKERS = 16
 MOST_QUESTIONS = 12
 MOST_PAIRS = 5

@@ -22,17 +22,6 @@ from crowdtree.problem import Problem
 from crowdtree.text import amount, number, percent, plural
 from crowdtree.tree import Tree
 
-__all__ = [
-    "adaptive_line",
-    "finish",
-    "show_certificate",
-    "show_levels",
-    "show_plan",
-    "show_summary",
-    "show_tree",
-    "tree_lines",
-]
-
 MAX_QUICK_CELLS = 2500
 """Classes times questions up to which an adaptive policy is simulated beside a tree."""
 MOST_NAMES = 6

@@ -8,18 +8,6 @@ from contextlib import contextmanager
 
 from crowdtree.text import percent, plural
 
-__all__ = [
-    "counting",
-    "frontier_words",
-    "item_words",
-    "job_words",
-    "policy_words",
-    "progress",
-    "search_words",
-    "stage_words",
-    "verify_words",
-]
-
 Words = tuple[str, float | None]
 """What to show, and the share that is done where it is known."""
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from crowdtree.text import amount, duration, number, percent, plural
 
-__all__ = ["BUDGET_SPENT", "status_lines"]
-
 BUDGET_SPENT = "the budget is spent"
 """Why a campaign was paused that cannot go on as it is."""
 

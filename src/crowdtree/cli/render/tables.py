@@ -8,8 +8,6 @@ from typing import Any
 from crowdtree.fixed_plan import Plan
 from crowdtree.text import number, percent, percent_range, plural
 
-__all__ = ["show_choices", "show_frontier", "show_policies"]
-
 MOST_POINTS = 12
 
 
