@@ -23,14 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.reading import (
-    MOST_TABLE,
-    Source,
-    cell_text,
-    frame_columns,
-    has_content,
-    open_source,
-)
+from crowdtree.reading import MOST_TABLE, Source, cell_text, frame_columns, has_content, open_source
 
 IntArray = NDArray[np.int32]
 

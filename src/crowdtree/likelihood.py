@@ -108,9 +108,7 @@ class AnswerModel:
 
     @staticmethod
     def of(
-        problem: Problem,
-        given: ArrayLike | None = None,
-        shared_difficulty: float | None = None,
+        problem: Problem, given: ArrayLike | None = None, shared_difficulty: float | None = None
     ) -> AnswerModel:
         """Make the model of a problem; `given` P(yes) replaces outcome and error where not NaN.
 

@@ -85,10 +85,7 @@ def additive_score(entropy_drop: ArrayLike, error: ArrayLike) -> NDArray[np.floa
 
 
 def multiplicative_score(
-    entropy: float | NDArray[np.float64],
-    entropy_drop: ArrayLike,
-    error: ArrayLike,
-    r: float = 1.0,
+    entropy: float | NDArray[np.float64], entropy_drop: ArrayLike, error: ArrayLike, r: float = 1.0
 ) -> NDArray[np.float64]:
     """Corrected ``F^c = ln((H(L_{d-1}) + r) / (H(L_d) + r)) / -ln b(d)``, to be maximised.
 

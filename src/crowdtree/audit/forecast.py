@@ -106,8 +106,7 @@ def forecast_rest(
         belief = rng.choice(len(ledger.beliefs), p=ledger.beliefs)
         mean, strength = ledger.rates[belief], STRENGTH
         share = rng.beta(
-            strength * mean + ledger.found,
-            strength * (1 - mean) + ledger.checked - ledger.found,
+            strength * mean + ledger.found, strength * (1 - mean) + ledger.checked - ledger.found
         )
         return rng.binomial(ledger.counts.astype(np.int64), share).astype(np.float64)
 

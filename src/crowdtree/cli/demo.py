@@ -196,10 +196,7 @@ class Demo:
         return words
 
 
-def demo_verb(
-    out: Folder = Path("out/demo"),
-    as_json: AsJson = False,
-) -> None:
+def demo_verb(out: Folder = Path("out/demo"), as_json: AsJson = False) -> None:
     """Go from a table to audited labels, with a live campaign.
 
     Plans, simulates, runs a campaign, learns from its answers and audits its labels, and writes a

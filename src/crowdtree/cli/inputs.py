@@ -8,13 +8,7 @@ from typing import Any
 
 from crowdtree import files
 from crowdtree.cli import streams
-from crowdtree.cli.options import (
-    ARGUMENTS,
-    Reading,
-    ReadingGroups,
-    check_price,
-    given,
-)
+from crowdtree.cli.options import ARGUMENTS, Reading, ReadingGroups, check_price, given
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.files.formats import ending_of_content

@@ -90,8 +90,7 @@ class AnswerTable:
     """How the files of answers are laid out."""
 
     task: Annotated[
-        str | None,
-        typer.Option("--task", metavar="COLUMN", help="Column that names the items."),
+        str | None, typer.Option("--task", metavar="COLUMN", help="Column that names the items.")
     ] = None
     worker: Annotated[
         str | None,

@@ -56,8 +56,7 @@ def _table_option(*names: str, **settings: Any) -> Any:
 
 
 File = Annotated[
-    str,
-    _file("A problem (.csv .xlsx .yaml .json), a plan (.json), example:NAME, or - for stdin."),
+    str, _file("A problem (.csv .xlsx .yaml .json), a plan (.json), example:NAME, or - for stdin.")
 ]
 ProblemFile = Annotated[
     str, _file("A problem (.csv .xlsx .yaml .json), example:NAME, or - for stdin.")
@@ -78,8 +77,7 @@ Folder = Annotated[
 ]
 Full = Annotated[bool, typer.Option("--full", help="Print and draw large trees without folding.")]
 AllowGroups = Annotated[
-    bool,
-    _table_option("--allow-groups", help="Accept classes that no question separates."),
+    bool, _table_option("--allow-groups", help="Accept classes that no question separates.")
 ]
 ExtraWorkers = Annotated[
     int | None,

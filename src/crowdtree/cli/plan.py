@@ -40,16 +40,14 @@ class GoalOptions:
     """What to plan for: exactly one of these."""
 
     error: Annotated[
-        float | None,
-        share_option("--error", help="Share of wrong labels, at most: 0.01 or 1%."),
+        float | None, share_option("--error", help="Share of wrong labels, at most: 0.01 or 1%.")
     ] = None
     answers: Annotated[
         float | None,
         typer.Option("--answers", metavar="N", help="Expected answers per item, at most."),
     ] = None
     cost: Annotated[
-        float | None,
-        typer.Option("--cost", metavar="C", help="Expected price per item, at most."),
+        float | None, typer.Option("--cost", metavar="C", help="Expected price per item, at most.")
     ] = None
     max_loss: Annotated[
         float | None,
@@ -76,11 +74,7 @@ class GoalOptions:
         return (self.error, self.answers, self.cost, self.max_loss) != (None,) * 4
 
     def plan(
-        self,
-        problem: Problem,
-        prices: list[float] | None,
-        reading: ReadingGroups,
-        **options: Any,
+        self, problem: Problem, prices: list[float] | None, reading: ReadingGroups, **options: Any
     ) -> PlanChoices:
         """Plan for the goal."""
         if self.cost is not None and prices is None:

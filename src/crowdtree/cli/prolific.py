@@ -177,8 +177,7 @@ def approve_verb(
 def reject_verb(
     number: Number,
     submissions: Annotated[
-        list[str],
-        typer.Option("--submission", metavar="ID", help="A submission's id; repeatable."),
+        list[str], typer.Option("--submission", metavar="ID", help="A submission's id; repeatable.")
     ],
     category: Annotated[
         str, typer.Option("--category", help="Such as LOW_EFFORT, NO_DATA, FAILED_CHECK, OTHER.")

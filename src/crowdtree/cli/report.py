@@ -50,12 +50,7 @@ class Outputs:
 
 @with_options
 def report_verb(
-    file: File,
-    *,
-    outputs: Outputs,
-    goal: GoalOptions,
-    price: Prices = None,
-    reading: ReadingGroups,
+    file: File, *, outputs: Outputs, goal: GoalOptions, price: Prices = None, reading: ReadingGroups
 ) -> None:
     """Write a page about a plan: error, answers, cost, what its labels are worth, the tree.
 

@@ -9,10 +9,7 @@ from crowdtree.cli.options import AsJson, Folder, check_folder
 from crowdtree.paper import reproduce
 
 
-def reproduce_verb(
-    out: Folder,
-    as_json: AsJson = False,
-) -> None:
+def reproduce_verb(out: Folder, as_json: AsJson = False) -> None:
     """Recompute the paper's figures and numbers, and show its errors.
 
     Example:

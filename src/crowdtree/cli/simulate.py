@@ -110,8 +110,7 @@ def simulate_verb(
     policy: PolicyOptions,
     items: Annotated[int, typer.Option("--items", help="Number of items.")] = 10_000,
     compare: Annotated[
-        bool,
-        typer.Option("--compare", help="Compare all policies at the target error or loss."),
+        bool, typer.Option("--compare", help="Compare all policies at the target error or loss.")
     ] = False,
     adapt: Annotated[
         bool,

@@ -185,9 +185,7 @@ def rehearse(
 
 
 def _keep_working(
-    client: Client,
-    answer: Callable[[dict[str, Any], dict[str, Any]], bool],
-    stop: threading.Event,
+    client: Client, answer: Callable[[dict[str, Any], dict[str, Any]], bool], stop: threading.Event
 ) -> None:
     """Answer until the rehearsal ends: a revision may reopen items when all had their labels."""
     while not stop.is_set():

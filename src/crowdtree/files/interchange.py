@@ -29,22 +29,14 @@ from crowdtree.files.answer_rows import (
     roles_there,
     write_text,
 )
-from crowdtree.files.label_studio import (
-    STUDIO_MIN,
-    read_label_studio,
-    read_studio_min,
-)
+from crowdtree.files.label_studio import STUDIO_MIN, read_label_studio, read_studio_min
 from crowdtree.files.wide import read_wide
 from crowdtree.files.zooniverse import ZOONIVERSE, read_zooniverse
 from crowdtree.reading import Source, open_source
 
 
 def load_answers(
-    source: Any,
-    form: str | None = None,
-    *,
-    columns: Names = None,
-    workers: Sequence[str] = (),
+    source: Any, form: str | None = None, *, columns: Names = None, workers: Sequence[str] = ()
 ) -> Columns:
     """Read answers in any format as columns of task, question, worker and label.
 

@@ -12,11 +12,7 @@ import numpy as np
 
 from crowdtree.columns import Column, Columns, columns_of_rows, join
 from crowdtree.errors import CrowdtreeError, listing, one_line
-from crowdtree.files.answer_rows import (
-    Names,
-    open_table,
-    roles_there,
-)
+from crowdtree.files.answer_rows import Names, open_table, roles_there
 from crowdtree.learning.answers import MIN_ROWS_TO_JUDGE, SKIPS, YES_NO
 from crowdtree.reading import open_source
 from crowdtree.text import plural, squeezed

@@ -258,11 +258,7 @@ def _read_frontier(data: Mapping[str, Any], source: str) -> Frontier:
 
 @document_of.register
 def _choices(choices: PlanChoices) -> Document:
-    return {
-        "kind": "choices",
-        "problem": problem_to_dict(choices.problem),
-        **choices.to_dict(),
-    }
+    return {"kind": "choices", "problem": problem_to_dict(choices.problem), **choices.to_dict()}
 
 
 def _read_choices(data: Mapping[str, Any], source: str) -> PlanChoices:

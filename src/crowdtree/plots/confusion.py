@@ -34,12 +34,7 @@ def confusion_chart(confusion: Any, classes: Sequence[str], *, title: str) -> Ch
     names = distinct(classes, MOST_LETTERS)
     size = _cell_size(n)
     rows: list[dict[str, Any]] = [
-        {
-            "truth": names[i],
-            "label": names[j],
-            "value": v,
-            "text": percent_cell(v),
-        }
+        {"truth": names[i], "label": names[j], "value": v, "text": percent_cell(v)}
         for v, i, j in cells
     ]
     right = [row for row in rows if row["truth"] == row["label"]]
@@ -50,10 +45,7 @@ def confusion_chart(confusion: Any, classes: Sequence[str], *, title: str) -> Ch
         every = f"{len(shown)} of {n} classes are named at the edges."
         subtitle = [*subtitle, every]
     x, y = _class_axes(names, shown)
-    layers = [
-        _cells(right, x, y, LIGHT.accent, 1.0),
-        _cells(wrong, x, y, LIGHT.error, 0.5),
-    ]
+    layers = [_cells(right, x, y, LIGHT.accent, 1.0), _cells(wrong, x, y, LIGHT.error, 0.5)]
     if n <= 8:
         most = max((row["value"] for row in wrong), default=1.0)
         strong = [*right, *(row for row in wrong if row["value"] > 0.4 * most)]

@@ -17,16 +17,7 @@ from crowdtree.plots.line_labels import (
     positions,
 )
 from crowdtree.plots.style import LIGHT
-from crowdtree.plots.vega import (
-    COLOURS,
-    PER_CENT,
-    WIDTH,
-    Chart,
-    Row,
-    alt,
-    table,
-    title_of,
-)
+from crowdtree.plots.vega import COLOURS, PER_CENT, WIDTH, Chart, Row, alt, table, title_of
 
 LOWEST = 1e-9
 """Errors below this leave every chart."""
@@ -268,12 +259,7 @@ def _band(rows: Sequence[Row], across: alt.X, scale: alt.Scale) -> Chart:
     return (
         alt.Chart(table(rows))
         .mark_area(color=LIGHT.grey, opacity=0.22)
-        .encode(
-            x=across,
-            y=alt.Y("low:Q", scale=scale),
-            y2="high:Q",
-            detail="series:N",
-        )
+        .encode(x=across, y=alt.Y("low:Q", scale=scale), y2="high:Q", detail="series:N")
     )
 
 
@@ -291,8 +277,5 @@ def _marked(
             "fontWeight": 600,
         }
         text = alt.Chart(table([row])).encode(x=across, y=up, text="label:N")
-        layers += [
-            text.mark_text(**look, **HALO),
-            text.mark_text(**look, color=LIGHT.accent),
-        ]
+        layers += [text.mark_text(**look, **HALO), text.mark_text(**look, color=LIGHT.accent)]
     return layers

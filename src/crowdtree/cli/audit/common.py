@@ -52,12 +52,10 @@ LossTable = Annotated[
     ),
 ]
 LossBound = Annotated[
-    float | None,
-    typer.Option("--loss-bound", metavar="L", help="Mean loss per label to certify."),
+    float | None, typer.Option("--loss-bound", metavar="L", help="Mean loss per label to certify.")
 ]
 Bound = Annotated[
-    float | None,
-    share_option("--bound", help="Share of wrong labels to certify, 0 to 1."),
+    float | None, share_option("--bound", help="Share of wrong labels to certify, 0 to 1.")
 ]
 
 

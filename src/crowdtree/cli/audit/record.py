@@ -34,8 +34,7 @@ def record_verb(
     ],
     by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who checked.")] = None,
     replace: Annotated[
-        bool,
-        typer.Option("--replace", help="Replace earlier results that differ; both are kept."),
+        bool, typer.Option("--replace", help="Replace earlier results that differ; both are kept.")
     ] = False,
     key: Key = None,
     as_json: AsJson = False,

@@ -34,9 +34,7 @@ def verify_verb(
     """
     secret = read_key(key)
     found = verify_audit(
-        inputs.source_of(audit),
-        None if labels is None else inputs.source_of(labels),
-        key=secret,
+        inputs.source_of(audit), None if labels is None else inputs.source_of(labels), key=secret
     )
     signed = "checked" if secret else "not checked" if found.signed else "none"
 

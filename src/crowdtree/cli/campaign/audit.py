@@ -9,14 +9,7 @@ import typer
 
 from crowdtree.cli import render
 from crowdtree.cli.audit.common import Confidence
-from crowdtree.cli.campaign.database import (
-    HERE,
-    Database,
-    Number,
-    import_server,
-    next_step,
-    opened,
-)
+from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, next_step, opened
 from crowdtree.cli.options import AsJson, check_outputs, share_option
 from crowdtree.errors import CrowdtreeError
 
@@ -33,8 +26,7 @@ def audit_verb(
         typer.Option("--link", metavar="NAME", help="Make a link for a person who checks labels."),
     ] = None,
     calibrate: Annotated[
-        bool,
-        typer.Option("--calibrate", help="Calibrate the stated errors with the checks."),
+        bool, typer.Option("--calibrate", help="Calibrate the stated errors with the checks.")
     ] = False,
     certificate: Annotated[
         Path | None,

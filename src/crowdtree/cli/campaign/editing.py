@@ -9,14 +9,7 @@ import typer
 
 from crowdtree.cli import render
 from crowdtree.cli.campaign.corrections import Reason
-from crowdtree.cli.campaign.database import (
-    HERE,
-    Database,
-    Number,
-    import_server,
-    next_step,
-    opened,
-)
+from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, next_step, opened
 from crowdtree.cli.options import AsJson
 from crowdtree.errors import CrowdtreeError
 from crowdtree.text import plural, short
@@ -93,8 +86,7 @@ def edit_verb(
     number: Number,
     task: Annotated[str, typer.Argument(metavar="TASK", help="Name of the item.")],
     values: Annotated[
-        Pairs,
-        typer.Option("--column", metavar="NAME=VALUE", help="A column; no value removes it."),
+        Pairs, typer.Option("--column", metavar="NAME=VALUE", help="A column; no value removes it.")
     ] = None,
     reason: Reason = "",
     database: Database = HERE,

@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from crowdtree.cli import inputs, render
-from crowdtree.cli.campaign.database import (
-    HERE,
-    Database,
-    Number,
-    import_server,
-    next_step,
-    opened,
-)
+from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, next_step, opened
 from crowdtree.cli.options import AsJson, File
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy.spec import revised_policy

@@ -24,10 +24,7 @@ from crowdtree.cli.render.status import BUDGET_SPENT, status_lines
 
 
 def start_verb(
-    number: Number,
-    media: MediaPlace = None,
-    database: Database = HERE,
-    as_json: AsJson = False,
+    number: Number, media: MediaPlace = None, database: Database = HERE, as_json: AsJson = False
 ) -> None:
     """Start or resume a campaign: workers get questions.
 

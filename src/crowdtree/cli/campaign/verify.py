@@ -7,14 +7,7 @@ from typing import Any
 import typer
 
 from crowdtree.cli import render
-from crowdtree.cli.campaign.database import (
-    HERE,
-    Database,
-    Number,
-    import_server,
-    next_step,
-    opened,
-)
+from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, next_step, opened
 from crowdtree.cli.options import AsJson
 from crowdtree.cli.render.progress import progress, verify_words
 
@@ -29,10 +22,7 @@ def verify_verb(number: Number, database: Database = HERE, as_json: AsJson = Fal
       crowdtree campaign verify 1
     """
     verify = import_server("crowdtree.store.replay.verify").verify
-    with (
-        opened(database) as store,
-        progress(verify_words) as report,
-    ):
+    with opened(database) as store, progress(verify_words) as report:
         found = store.read(lambda c: verify(c, number, report))
 
     def show(console: Any) -> None:
