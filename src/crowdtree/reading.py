@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import csv
 import gzip
 import io
 import itertools
 import os
-import re
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
@@ -378,107 +378,42 @@ def separator_of(*lines: str) -> str:
     return next((separator for line, separator in common if separator in line), ",")
 
 
-_QUOTED = re.compile(r'((?:[^"]++|"")*+)("?)')
-
-
 def csv_rows(
     lines: Iterable[str], separator: str, name: str, *, skipped: int = 0, most: int = MOST_FIELD
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the first line of each row, and its fields.
 
-    Written out because the csv module has one limit on the length of a field for the whole
-    process. A quote that is never closed, and text after a closing quote, are errors.
+    Lines are numbered from `skipped` on. A quote that is never closed, text after a closing quote,
+    and a field of more than `most` characters are errors.
 
-    Parameters
-    ----------
-    separator
-        What separates the fields; spaces after it are skipped unless it is a tab.
-    skipped
-        Number of lines that were read before.
-    most
-        Most characters of a field.
-
-    Examples
-    --------
     >>> list(csv_rows(['a;"b;c"\\n', '"d\\n', 'e";"f""g"\\n'], ";", "x.csv"))
     [(1, ['a', 'b;c']), (2, ['d\\ne', 'f"g'])]
     """
-    row, start, gap = _Row(separator, most), skipped, f"{separator} "
-    for number, line in enumerate(lines, start=skipped + 1):
-        if row.complete and '"' not in line and gap not in line and len(line) <= most:
-            body = line.rstrip("\r\n") if separator == "\t" else line.lstrip(" ").rstrip("\r\n")
-            yield number, body.split(separator) if line.rstrip("\r\n") else []
-            continue
-        try:
-            if row.complete:
-                start = number
-                row.fields = []
-            row.add(line)
-        except ValueError as error:
-            raise _unreadable(name, start, str(error)) from None
-        if row.complete:
-            yield start, row.fields
-    if not row.complete:
-        raise _unreadable(name, start, "a quote is never closed")
+    number = start = skipped  # lines that were read, and those before the row
+    too_long = f"a field has more than {most:,} characters"
 
+    def counted() -> Iterator[str]:
+        nonlocal number
+        length = 0  # of the lines after the first of a row: all in one quoted field
+        for number, line in enumerate(lines, start=skipped + 1):
+            length = 0 if number == start + 1 else length + len(line)
+            if length > most:
+                raise _unreadable(name, start + 1, too_long)
+            yield line
 
-class _Row:
-    """The fields of a row; a quoted field may span lines."""
-
-    def __init__(self, separator: str, most: int) -> None:
-        self._separator, self._most = separator, most
-        self._spaces = separator != "\t"
-        self._parts: list[str] = []  # of a quoted field that is not closed yet
-        self._length = 0
-        self.fields: list[str] = []
-        self.complete = True
-
-    def add(self, line: str) -> None:
-        """Add a line; ValueError where it is not a row of a table."""
-        body = line.rstrip("\r\n")
-        if self.complete and '"' not in line:
-            self.fields = body.split(self._separator) if body else []
-            if self._spaces and " " in body:
-                self.fields = [cell.lstrip(" ") for cell in self.fields]
-            if len(body) > self._most:
-                self._check(max(map(len, self.fields)))
-            return
-        at = 0
-        while at <= len(body):
-            at = self._quoted(line, body, at) if not self.complete else self._plain(body, at)
-
-    def _plain(self, body: str, at: int) -> int:
-        """Read a field that is not quoted, or the quote that begins one."""
-        while self._spaces and body.startswith(" ", at):
-            at += 1
-        if body.startswith('"', at):
-            self.complete, self._parts, self._length = False, [], 0
-            return at + 1
-        end = body.find(self._separator, at)
-        end = len(body) if end < 0 else end
-        self._check(end - at)
-        self.fields.append(body[at:end])
-        return end + 1
-
-    def _quoted(self, line: str, body: str, at: int) -> int:
-        """Read a quoted field up to its closing quote, or to the end of the line."""
-        match = _QUOTED.match(line, at)
-        inside, quote = match.groups() if match else ("", "")
-        self._length += len(inside)
-        self._check(self._length)
-        self._parts.append(inside)
-        if not quote:
-            return len(line) + 1
-        self.fields.append("".join(self._parts).replace('""', '"'))
-        self.complete = True
-        at += len(inside) + 1
-        if at < len(body) and body[at] != self._separator:
-            raise ValueError(f"expected {self._separator!r} after a closing quote")
-        return at + 1
-
-    def _check(self, length: int) -> None:
-        if length > self._most:
-            raise ValueError(f"a field has more than {self._most:,} characters")
+    csv.field_size_limit(max(csv.field_size_limit(), most))  # one for the whole process
+    spaces = separator != "\t"
+    rows = csv.reader(counted(), delimiter=separator, skipinitialspace=spaces, strict=True)
+    try:
+        for row in rows:
+            if row and max(map(len, row)) > most:
+                raise _unreadable(name, start + 1, too_long)
+            yield start + 1, row
+            start = number
+    except csv.Error as error:
+        closed = f"expected {separator!r} after a closing quote"
+        why = {"unexpected end of data": "a quote is never closed"}.get(str(error), closed)
+        raise _unreadable(name, start + 1, why if "limit" not in str(error) else too_long) from None
 
 
 def _unreadable(name: str, number: int, why: str) -> CrowdtreeError:
