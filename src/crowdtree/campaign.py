@@ -150,7 +150,7 @@ def check_people(policy: Policy[Any], people: int) -> None:
     """
     if people < 1:
         raise CrowdtreeError(f"people_per_item: expected at least 1, got {people}")
-    most = getattr(policy, "max_answers", None)
+    most = policy.max_answers
     if most is not None and most < people:
         raise CrowdtreeError(
             f"people_per_item: {people} people cannot answer about an item: the policy takes at "

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeError, needing, one_line
 from crowdtree.learning import learn
 from crowdtree.learning.model import Learned
-from crowdtree.policy import AdaptivePolicy
 from crowdtree.policy.calibrating import Calibrated
-from crowdtree.policy.replay import Stops, replay_adaptive
 
 with needing("estimators: scikit-learn", "sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -123,10 +121,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, ensure_all_finite="allow-nan")
         values = self._answers(X)[:, :, None]
-        policy: Any = self.policy_
-        if isinstance(policy, AdaptivePolicy):
-            return replay_adaptive(policy, values, Stops(policy, len(values))).last()
-        return policy.replay(values).last()
+        return self.policy_.end(values)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

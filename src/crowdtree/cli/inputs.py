@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crowdtree import files
 from crowdtree.cli import streams
@@ -13,10 +13,13 @@ from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.files.formats import ending_of_content
 from crowdtree.fixed_plan import Plan
-from crowdtree.policy import PlanPolicy
 from crowdtree.problem import Problem
 from crowdtree.reading import Source, open_source
 from crowdtree.tree import Tree
+
+if TYPE_CHECKING:
+    from crowdtree.planning import PlanChoices
+    from crowdtree.policy import Policy
 
 EXAMPLE = "example:"
 
@@ -83,7 +86,7 @@ def read_plan(file: str, reading: Reading | None = None) -> Plan | None:
     """
     chosen = read_chosen(file, reading)
     if chosen is not None:
-        if isinstance(chosen, PlanPolicy):
+        if chosen.plan is not None:
             return chosen.plan
         raise CrowdtreeError(
             f"{file}: holds an adaptive policy, which has no tree; crowdtree plan --tree -o writes "
@@ -95,13 +98,17 @@ def read_plan(file: str, reading: Reading | None = None) -> Plan | None:
     return plan
 
 
-def read_chosen(file: str, reading: Reading | None = None) -> Any:
+def read_chosen(file: str, reading: Reading | None = None) -> Policy[Any] | None:
     """Read the policy that `plan` chose, or nothing if the file holds something else."""
     held = read_choices(file, reading)
-    return getattr(held, "policy", held)
+    if held is None:
+        return None
+    from crowdtree.planning import PlanChoices
+
+    return held.policy if isinstance(held, PlanChoices) else held
 
 
-def read_choices(file: str, reading: Reading | None = None) -> Any:
+def read_choices(file: str, reading: Reading | None = None) -> PlanChoices | Policy[Any] | None:
     """Read what `plan` wrote, or a policy; nothing if the file holds something else."""
     if file.startswith(EXAMPLE):
         return None
@@ -111,7 +118,8 @@ def read_choices(file: str, reading: Reading | None = None) -> Any:
     _refuse_reading(file, reading)
     from crowdtree.output import load
 
-    return load(source)
+    held: PlanChoices | Policy[Any] = load(source)
+    return held
 
 
 def _refuse_reading(file: str, reading: Reading | None) -> None:

@@ -26,7 +26,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 from crowdtree.fixed_plan import Plan
 from crowdtree.planning import PlanChoices
-from crowdtree.policy import PlanPolicy
+from crowdtree.policy import Policy
 from crowdtree.report import write_report
 from crowdtree.text import amount, number, percent
 
@@ -89,7 +89,7 @@ def _plan(
     file: str, goal: GoalOptions, price: list[str] | None, reading: ReadingGroups
 ) -> PlanChoices | Plan:
     """The plan of the file, or the choices for its problem."""
-    held = inputs.read_choices(file, reading)
+    held: PlanChoices | Plan | Policy[Any] | None = inputs.read_choices(file, reading)
     if held is None:
         held = inputs.read_plan(file, reading)
     if held is not None:
@@ -97,9 +97,9 @@ def _plan(
             raise CrowdtreeError(
                 f"{given(goal)[0][0]}: {file} is a plan; leave it out, or use the problem's file"
             )
-        if isinstance(held, PlanPolicy):
-            return held.plan
         if not isinstance(held, PlanChoices | Plan):
+            if held.plan is not None:
+                return held.plan
             raise CrowdtreeError(f"{file}: holds a policy alone; write one with crowdtree plan -o")
         if isinstance(held, PlanChoices) and price:
             raise CrowdtreeError(f"--price: {file} has its own prices; use the problem's file")

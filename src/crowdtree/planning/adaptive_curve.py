@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.evaluation import evaluate
 from crowdtree.frontiers import Goal
 from crowdtree.frontiers.all_plans import least_index
 from crowdtree.planning.choices import ExpectedPerformance, PlanChoice
-from crowdtree.policy import AdaptivePolicy, PlanPolicy, Policy, expected_answers
+from crowdtree.policy import AdaptivePolicy, Policy
 from crowdtree.problem import Problem
 from crowdtree.simulation import Estimate, Run, simulate
 from crowdtree.text import rounded_up
@@ -257,10 +256,10 @@ def expected_performance(policy: Policy[Any]) -> ExpectedPerformance:
     0.0823
     """
     with warnings.catch_warnings(action="ignore"):
-        if not isinstance(policy, PlanPolicy):
+        exact = policy.evaluated()
+        if exact is None:
             return simulated_performance(policy)
-        value = evaluate(policy.voted)
-        answers = expected_answers(policy.plan, policy.stopping)
+        value, answers = exact
         numbers = (value.misclassification, answers, value.risk, np.nan)
         error, mean, risk, cost = (Estimate(number, number, number) for number in numbers)
         return ExpectedPerformance(error, mean, True, risk, cost)

@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdtree.fixed_plan import Plan
 from crowdtree.frontiers import Goal
-from crowdtree.policy import PlanPolicy, Policy, policy_from_dict
+from crowdtree.policy import Policy, policy_from_dict
 from crowdtree.problem import Problem
 from crowdtree.result_methods import Framed, HtmlShown, Saved
 from crowdtree.simulation import Estimate
@@ -84,7 +84,7 @@ class PlanChoice:
     @property
     def name(self) -> str:
         """The kind of policy in words."""
-        if not isinstance(self.policy, PlanPolicy):
+        if self.policy.voted is None:
             return "adaptive policy"
         lead = self.policy.voted.vote == "margin"
         return f"fixed tree, {'votes until a lead' if lead else 'majority votes'}"
@@ -172,8 +172,7 @@ class PlanChoices(Framed, Saved, HtmlShown):
     @property
     def fixed_plan(self) -> Plan | None:
         """The tree and the votes of the best fixed tree."""
-        policy = None if self.tree is None else self.tree.policy
-        return policy.plan if isinstance(policy, PlanPolicy) else None
+        return None if self.tree is None else self.tree.policy.plan
 
     @property
     def headline(self) -> str:

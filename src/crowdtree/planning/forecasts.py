@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from crowdtree.planning.adaptive_curve import Report, expected_performance
 from crowdtree.planning.choices import ExpectedPerformance
-from crowdtree.policy import AdaptivePolicy, Policy
+from crowdtree.policy import Policy
 from crowdtree.simulation import simulate
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def certificate_cost(
         report(0.5, "Simulating audits")
         checks = forecast_checks(run, bound)
         watched = None
-        if isinstance(policy, AdaptivePolicy):
+        if policy.stops_at_target:
             report(0.7, "Simulating a campaign that watches its table")
             few = min(items, WATCHED_ITEMS)
             plain = simulate(policy.problem, policy, items=few, rng=0).answers_per_item

@@ -14,7 +14,7 @@ from crowdtree.frontiers import Goal, frontier
 from crowdtree.planning.adaptive_curve import MENU_ITEMS, AdaptiveCurve, Report
 from crowdtree.planning.choices import ExpectedPerformance, PlanChoice
 from crowdtree.planning.trees import MAX_POINTS, MAX_VOTES, tree_choice
-from crowdtree.policy import AdaptivePolicy, Policy
+from crowdtree.policy import Policy
 from crowdtree.problem import Problem
 from crowdtree.text import number, percent
 
@@ -51,9 +51,8 @@ class PlanMenu:
 
     def nearest(self, policy: Policy[Any], performance: ExpectedPerformance) -> PlanChoice:
         """Find the choice that a draft has now, or the one nearest to it."""
-        kind = "adaptive" if isinstance(policy, AdaptivePolicy) else "tree"
         same = [c for c in self.choices if c.policy.to_dict() == policy.to_dict()]
-        alike = [c for c in self.choices if c.kind == kind] or list(self.choices)
+        alike = [c for c in self.choices if c.kind == policy.kind] or list(self.choices)
         return (
             same[0]
             if same

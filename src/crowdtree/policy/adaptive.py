@@ -127,6 +127,9 @@ class AdaptivePolicy(Guaranteed):
     (3, 'target')
     """
 
+    max_answers: int
+    width: int
+
     def __init__(
         self,
         problem: Problem,
@@ -260,6 +263,15 @@ class AdaptivePolicy(Guaranteed):
         return np.exp(self.stated(self.by_class(state.log_posterior), state.answers))
 
     @property
+    def bulk(self) -> Literal["adaptive"] | None:
+        """Many items at once, where one question is out at a time."""
+        return "adaptive" if self.width == 1 else None
+
+    def asking_until(self, target_error: float) -> AdaptivePolicy:
+        """Return the same policy with another target."""
+        return self.changed(target_error=target_error)
+
+    @property
     def most_answers(self) -> int:
         """Answers that an item takes at most."""
         return self.max_answers
@@ -344,6 +356,10 @@ class AdaptivePolicy(Guaranteed):
         """States of recorded items after each answer until the budget ends, whatever the target."""
         return replay_adaptive(self, values)
 
+    def end(self, values: NDArray[np.int8]) -> Replayed:
+        """State of each recorded item when it is labelled."""
+        return replay_adaptive(self, values, Stops(self, len(values))).last()
+
     def labelled(self, values: NDArray[np.int8], targets: Sequence[float]) -> Stops:
         """Label of each recorded item at each target, and whether it was reached."""
         stops = Stops(self, len(values), targets)
@@ -354,10 +370,6 @@ class AdaptivePolicy(Guaranteed):
     def state_prior(self) -> FloatArray:
         """Prior of the classes, or of finer hypotheses."""
         return self.problem.prior
-
-    def by_class(self, log_posterior: FloatArray) -> FloatArray:
-        """Logarithm of the probability of each class, along the last axis."""
-        return log_posterior
 
     # ---------------------------------------------------------------- choosing
 

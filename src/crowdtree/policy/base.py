@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,11 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import UNSURE
 from crowdtree.loss import Loss
 from crowdtree.problem import Problem
+
+if TYPE_CHECKING:
+    from crowdtree.evaluation import Evaluation
+    from crowdtree.fixed_plan import Plan
+    from crowdtree.policy.replay import Replayed
 
 __all__ = ["HANDED_OVER", "Answer", "Ask", "FloatArray", "Label", "Policy", "Stated", "decide"]
 
@@ -76,8 +81,61 @@ class Policy(Protocol[S]):
         ...
 
     @property
+    def kind(self) -> Literal["tree", "adaptive"]:
+        """``"tree"`` for a policy that follows a fixed tree, ``"adaptive"`` for any other."""
+        ...
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan, of a policy that follows a fixed tree."""
+        ...
+
+    @property
+    def voted(self) -> Plan | None:
+        """The plan as it is voted, with the margins of a policy that stops by margin."""
+        ...
+
+    @property
     def most_answers(self) -> int:
         """Answers that an item takes at most, unless :meth:`at_least` requires more."""
+        ...
+
+    @property
+    def max_answers(self) -> int | None:
+        """Limit of answers per item, where one is set; else it follows from the votes."""
+        ...
+
+    @property
+    def least_answers(self) -> int:
+        """Answers before any label (:meth:`at_least`)."""
+        ...
+
+    @property
+    def width(self) -> int | None:
+        """Most questions that are out for one item at once; None for all that are needed."""
+        ...
+
+    @property
+    def has_alternatives(self) -> bool:
+        """Whether another question can take the place of one that nobody can answer."""
+        ...
+
+    @property
+    def stops_at_target(self) -> bool:
+        """Whether an item is labelled as soon as its stated error, or loss, is low enough."""
+        ...
+
+    @property
+    def bulk(self) -> Literal["adaptive", "tree", "batch"] | None:
+        """Rule by which simulations run many items at once; None: item by item."""
+        ...
+
+    def questions_used(self) -> tuple[int, ...]:
+        """Questions that may be asked, in the order of the tree from its root on."""
+        ...
+
+    def evaluated(self) -> tuple[Evaluation, float] | None:
+        """Exact evaluation and expected answers per item; None where only simulation tells."""
         ...
 
     def start(self) -> S:
@@ -90,6 +148,14 @@ class Policy(Protocol[S]):
 
     def wants(self, state: S, question: int) -> bool:
         """Whether an answer to this question would count now."""
+        ...
+
+    def node(self, state: S) -> int | None:
+        """Node of the tree where an item stands, ``~leaf`` at its end; None without a tree."""
+        ...
+
+    def pass_over(self, state: S) -> S:
+        """State where the question asked gets no answer; unchanged with alternatives to it."""
         ...
 
     def ask(
@@ -115,6 +181,18 @@ class Policy(Protocol[S]):
         """Return the policy with a least number of answers before any label."""
         ...
 
+    def asking_until(self, target_error: float) -> Policy[Any]:
+        """Return a policy that asks on until the target: the same one, or an adaptive one."""
+        ...
+
+    def warn_if_unreachable(self) -> None:
+        """Warn, once per policy, that items will stay undecided because the target is too low."""
+        ...
+
+    def end(self, values: NDArray[np.int8]) -> Replayed:
+        """State of each recorded item (items x questions x repeats) when it is labelled."""
+        ...
+
     def with_loose_calibration(self) -> Self:
         """Return the policy with a calibration that a later table of the same crowd may use."""
         ...
@@ -137,7 +215,7 @@ describe_type(
     "a policy",
     "make one with AdaptivePolicy(problem, target_error=0.05), or PlanPolicy(plan) for a tree or "
     "plan",
-    needs=("start", "update", "ask", "conclude", "posterior"),
+    needs=("start", "update", "ask", "conclude", "posterior", "pass_over"),
 )
 
 

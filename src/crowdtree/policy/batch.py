@@ -16,6 +16,7 @@ from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import AnswerModel
 from crowdtree.outcomes import DASH
+from crowdtree.policy.adaptive import AdaptivePolicy
 from crowdtree.policy.base import (
     Answer,
     Ask,
@@ -103,6 +104,11 @@ class BatchPolicy(Calibrated):
         return max(self.votes, -(-self.least_answers // self.problem.n_questions))
 
     @property
+    def bulk(self) -> Literal["batch"] | None:
+        """Many items at once, for yes/no questions."""
+        return "batch" if type(self) is BatchPolicy and self.problem.is_yes_no else None
+
+    @property
     def most_answers(self) -> int:
         """Answers that every item takes."""
         return self.votes * self.problem.n_questions
@@ -162,6 +168,10 @@ class BatchPolicy(Calibrated):
     def posterior(self, state: BatchState) -> FloatArray:
         """Stated probability of each class given the answers so far."""
         return np.exp(self.stated(state.log_posterior, state.answers))
+
+    def asking_until(self, target_error: float) -> AdaptivePolicy:
+        """Return an adaptive policy of the same problem."""
+        return AdaptivePolicy(self.problem, target_error, strict=False)
 
     def dump(self, state: BatchState) -> dict[str, Any]:
         """Write a state as plain JSON."""

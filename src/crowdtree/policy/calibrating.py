@@ -7,7 +7,7 @@ import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from crowdtree.result_methods import HtmlShown, Saved
 from crowdtree.text import plural
 
 if TYPE_CHECKING:
+    from crowdtree.evaluation import Evaluation
+    from crowdtree.fixed_plan import Plan
     from crowdtree.problem import Problem
 
 __all__ = [
@@ -78,9 +80,14 @@ class Calibrated(Saved, HtmlShown):
     """
 
     problem: Problem
-    calibration: Calibration
-    stops_at_target: ClassVar[bool] = False
-    least_answers: ClassVar[int] = 0
+    calibration: Calibration = INDEPENDENT
+    kind: Literal["tree", "adaptive"] = "adaptive"
+    plan: Plan | None = None
+    max_answers: int | None = None
+    width: int | None = None
+    has_alternatives: bool = True
+    stops_at_target: bool = False
+    least_answers: int = 0
     """Answers before any label. A rule of the campaign, which the policy's document leaves out."""
 
     def at_least(self, answers: int) -> Self:
@@ -120,6 +127,39 @@ class Calibrated(Saved, HtmlShown):
         return hash((type(self), self.problem.classes))
 
     @property
+    def voted(self) -> Plan | None:
+        """None: there is no tree."""
+        return None
+
+    @property
+    def bulk(self) -> Literal["adaptive", "tree", "batch"] | None:
+        """None: item by item."""
+        return None
+
+    def questions_used(self) -> tuple[int, ...]:
+        """All questions of the problem."""
+        return tuple(range(self.problem.n_questions))
+
+    def evaluated(self) -> tuple[Evaluation, float] | None:
+        """None: only simulation tells."""
+        return None
+
+    def node(self, state: Any) -> int | None:  # noqa: ARG002
+        """None: there is no tree."""
+        return None
+
+    def pass_over(self, state: Any) -> Any:
+        """State as it is: another question is asked."""
+        return state
+
+    def warn_if_unreachable(self) -> None:
+        """Do nothing: there is no target."""
+
+    def by_class(self, log_posterior: FloatArray) -> FloatArray:
+        """Logarithm of the probability of each class, along the last axis."""
+        return log_posterior
+
+    @property
     def log_prior(self) -> FloatArray:
         """Logarithm of the probability of each class before any answer."""
         return np.asarray(np.log(self.problem.prior / self.problem.prior.sum()))
@@ -131,6 +171,10 @@ class Calibrated(Saved, HtmlShown):
     def replay(self, values: NDArray[np.int8]) -> Replayed:
         """States of recorded items (items x questions x repeats, -1: missing) after each answer."""
         return replay_steps(self, values)
+
+    def end(self, values: NDArray[np.int8]) -> Replayed:
+        """State of each recorded item when it is labelled."""
+        return self.replay(values).last()
 
     @property
     def discounting(self) -> dict[str, Any]:
@@ -218,12 +262,11 @@ class Calibrated(Saved, HtmlShown):
     def _states(self, said: Sequence[Answer]) -> Iterator[tuple[int, FloatArray]]:
         """Answers so far and plain log posterior over the classes, at first and after each."""
         policy: Any = self
-        by_class = getattr(policy, "by_class", np.asarray)
         state = policy.start()
-        yield 0, by_class(state.log_posterior)
+        yield 0, self.by_class(state.log_posterior)
         for count, answer in enumerate(said, start=1):
             state = policy.update(state, answer)
-            yield count, by_class(state.log_posterior)
+            yield count, self.by_class(state.log_posterior)
 
 
 class Guaranteed(Calibrated):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -14,10 +14,11 @@ from crowdtree import plurality, voting
 from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluation import evaluate
+from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.likelihood import AnswerModel
 from crowdtree.outcomes import DASH
+from crowdtree.policy.adaptive import AdaptivePolicy
 from crowdtree.policy.base import (
     Answer,
     Ask,
@@ -107,9 +108,11 @@ class PlanPolicy(Calibrated):
     (3, 'leaf')
     """
 
-    plan: Plan
+    plan: Plan = field()
     stopping: Stopping = "none"
     calibration: Calibration = INDEPENDENT
+    kind = "tree"
+    has_alternatives = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plan", as_plan(self.plan))
@@ -136,6 +139,25 @@ class PlanPolicy(Calibrated):
     def model(self) -> AnswerModel:
         """Likelihood of the answers, for the posterior error of a label."""
         return AnswerModel.of(self.problem)
+
+    @cached_property
+    def bulk(self) -> Literal["tree"] | None:
+        """Many items at once, for yes/no questions of which no path asks one twice."""
+        plain = type(self) is PlanPolicy and self.problem.is_yes_no
+        return "tree" if plain and not _repeats_on_a_path(self.plan.tree) else None
+
+    def questions_used(self) -> tuple[int, ...]:
+        """Questions of the tree, from its root on."""
+        return tuple(dict.fromkeys(self._questions))
+
+    def evaluated(self) -> tuple[Evaluation, float]:
+        """Exact evaluation and expected answers per item, wrong turns included."""
+        voted = self.voted
+        value = evaluate(voted)
+        if self.stopping != "curtailed":
+            return value, value.expected_answers
+        early = _Curtailed(voted.tree, voted.votes, voted.vote, voted.method, voted.pool)
+        return value, evaluate(early).expected_answers
 
     @cached_property
     def most_answers(self) -> int:
@@ -195,6 +217,10 @@ class PlanPolicy(Calibrated):
     def _decided(self, state: PlanState, verdict: int) -> PlanState:
         node = int(self.plan.tree.children[state.node, verdict])
         return replace(state, node=node, counts=self._none, order=())
+
+    def node(self, state: PlanState) -> int:
+        """Node where the item stands, ``~leaf`` at the end."""
+        return state.node
 
     def pass_over(self, state: PlanState) -> PlanState:
         """Go on where no answer can be had: by the votes so far, else by the likelier answer."""
@@ -384,6 +410,10 @@ class PlanPolicy(Calibrated):
         """Stated probability of each class given all answers so far."""
         return np.exp(self.stated(state.log_posterior, state.answers))
 
+    def asking_until(self, target_error: float) -> AdaptivePolicy:
+        """Return an adaptive policy of the same problem."""
+        return AdaptivePolicy(self.problem, target_error, strict=False)
+
     def dump(self, state: PlanState) -> dict[str, Any]:
         """Write a state as plain JSON."""
         return {
@@ -413,6 +443,18 @@ class PlanPolicy(Calibrated):
 
     def __repr__(self) -> str:
         return f"PlanPolicy({self.plan!r}, stopping={self.stopping!r})"
+
+
+def _repeats_on_a_path(tree: Tree) -> bool:
+    """Whether some path through the tree asks a question twice, which no designer does."""
+    above: list[frozenset[int]] = [frozenset()] * tree.n_nodes
+    for node, question in enumerate(tree.question.tolist()):
+        if question in above[node]:
+            return True
+        for child in tree.children[node].tolist():
+            if child >= 0:
+                above[child] = above[node] | {question}
+    return False
 
 
 def margin_plan(plan: Plan) -> Plan:
@@ -499,8 +541,4 @@ def expected_answers(plan: Plan | Tree, stopping: Stopping = "none") -> float:
     >>> [round(expected_answers(plan, how), 3) for how in ("none", "curtailed", "margin")]
     [11.3, 6.841, 5.666]
     """
-    policy = PlanPolicy(as_plan(plan), stopping)
-    voted = policy.voted
-    if stopping == "curtailed":
-        voted = _Curtailed(voted.tree, voted.votes, voted.vote, voted.method, voted.pool)
-    return evaluate(voted).expected_answers
+    return PlanPolicy(as_plan(plan), stopping).evaluated()[1]

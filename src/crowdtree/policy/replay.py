@@ -324,9 +324,9 @@ def _walk(policy: Any, answers: NDArray[np.int8]) -> Iterator[Any]:
         turn[question] += 1
         if said != MISSING:
             state = policy.update(state, Answer(question, said))
-        elif hasattr(policy, "pass_over"):
-            state = policy.pass_over(state)
-        else:
+        elif policy.has_alternatives:
             closed.add(question)
             continue
+        else:
+            state = policy.pass_over(state)
         yield state

@@ -11,7 +11,7 @@ import numpy as np
 from crowdtree.campaign import check_people
 from crowdtree.checking import check_call, check_share, named_options
 from crowdtree.errors import CrowdtreeError
-from crowdtree.policy import AdaptivePolicy, Policy
+from crowdtree.policy import Policy
 from crowdtree.problem import Problem
 from crowdtree.result_methods import Framed, HtmlShown
 from crowdtree.rng import generator
@@ -119,8 +119,7 @@ def simulate(
 
         block = crowd.block(problem, key, 0, int(items))
         return run_adapting(problem, policy, block, progress=progress)
-    if isinstance(policy, AdaptivePolicy):
-        policy.warn_if_unreachable()
+    policy.warn_if_unreachable()
     parts = perform(tasks, engine=engine, jobs=jobs, checkpoint=checkpoint, progress=progress)
     return Run.join(problem, parts)
 

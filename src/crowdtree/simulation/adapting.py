@@ -36,7 +36,6 @@ def run_adapting(
     """
     items = len(block.truth)
     monitor = Monitor(policy, adapt=adapt)
-    least = getattr(policy, "least_answers", 0)
     walks = [Walk(policy, block, row) for row in range(items)]
     queue, reopened = deque(range(items)), 0
     while queue:
@@ -48,7 +47,7 @@ def run_adapting(
                 monitor.observe(str(row), answer)
                 if monitor.due:
                     monitor.revise()
-                    revised = monitor.policy.at_least(least)
+                    revised = monitor.policy.at_least(policy.least_answers)
                     again = [r for r in range(items) if walks[r].revise(revised)]
                     queue.extend(again)
                     reopened += len(again)

@@ -5,6 +5,7 @@ Both give the same labels for the same answers, which ``tests/simulation/test_si
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,15 +43,9 @@ class BlockRun(NamedTuple):
 
 def run_block(policy: Policy[Any], block: Block) -> BlockRun:
     """Run a policy over a block, vectorised where the policy supports it."""
-    if isinstance(policy, AdaptivePolicy) and policy.width == 1:
-        return _Adaptive(policy, block).run()
-    if not policy.problem.is_yes_no or _can_be_unsure(block):
+    if policy.bulk is None or (policy.bulk != "adaptive" and _can_be_unsure(block)):
         return run_steps(policy, block)
-    if type(policy) is PlanPolicy and not _repeats_on_a_path(policy):
-        return _run_plan(policy, block)
-    if type(policy) is BatchPolicy:
-        return _run_batch(policy, block)
-    return run_steps(policy, block)
+    return BULK[policy.bulk](policy, block)
 
 
 def _can_be_unsure(block: Block) -> bool:
@@ -108,10 +103,10 @@ class Walk:
         value = int(said.value[0])
         if value == MISSING:
             self.out = [(other, turn) for other, turn in self.out if other != q]
-            if isinstance(self.policy, PlanPolicy):
-                self._hear(None)
-            else:
+            if self.policy.has_alternatives:
                 self.closed.add(q)
+            else:
+                self._hear(None)
             return None
         self.counts[len(self.counts) - 1 if value == UNSURE else value, q] += 1
         answer = Answer(q, value, 0.0 if said.skill is None else float(said.skill[0]))
@@ -123,10 +118,9 @@ class Walk:
         self.state = self._after(self.state, answer)
 
     def _after(self, state: Any, answer: Answer | None) -> Any:
-        if answer is not None:
-            return self.policy.update(state, answer)
-        assert isinstance(self.policy, PlanPolicy)
-        return self.policy.pass_over(state)
+        if answer is None:
+            return self.policy.pass_over(state)
+        return self.policy.update(state, answer)
 
     def revise(self, policy: Policy[Any]) -> bool:
         """Go on with another policy, all answers kept; whether a labelled item is open again."""
@@ -284,19 +278,6 @@ class _Adaptive:
         self.answers += ~gone
 
 
-def _repeats_on_a_path(policy: PlanPolicy) -> bool:
-    """Whether some path through the tree asks a question twice, which no designer does."""
-    tree = policy.plan.tree
-    above: list[frozenset[int]] = [frozenset()] * tree.n_nodes
-    for node, question in enumerate(tree.question.tolist()):
-        if question in above[node]:
-            return True
-        for child in tree.children[node].tolist():
-            if child >= 0:
-                above[child] = above[node] | {question}
-    return False
-
-
 def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
     """All items go down the tree together, one answer each per round."""
     found = blank(block, policy.problem.n_questions)
@@ -405,3 +386,14 @@ def _state(policy: PlanPolicy | BatchPolicy, log_posterior: FloatArray, found: B
     else:
         referred = found.reason == REASONS.index("referred")
         found.stated_loss[:] = loss.risk_of(posterior, found.label, referred)
+
+
+def _run_adaptive(policy: AdaptivePolicy, block: Block) -> BlockRun:
+    return _Adaptive(policy, block).run()
+
+
+BULK: Mapping[str, Callable[[Any, Block], BlockRun]] = {
+    "adaptive": _run_adaptive,
+    "tree": _run_plan,
+    "batch": _run_batch,
+}

@@ -61,9 +61,8 @@ class Task:
             "crowd": self.crowd.describe(),
             "run": [self.key, self.start, self.stop, self.stepwise],
         }
-        least = getattr(self.policy, "least_answers", 0)  # the policy's document leaves it out
-        if least:
-            content["least_answers"] = least
+        if self.policy.least_answers:  # the policy's document leaves it out
+            content["least_answers"] = self.policy.least_answers
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -22,7 +22,6 @@ from crowdtree.planning import (
     people_costs,
     performance_job,
 )
-from crowdtree.policy import PlanPolicy
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.plan_jobs import Wish, make_wished, policy_of, read_menu, table_size
 from crowdtree.web.worker_process import WorkerProcess
@@ -89,7 +88,7 @@ class PlanCache:
         return self.by_policy[policy]
 
     async def _performance(self, policy: AnyPolicy) -> ExpectedPerformance:
-        if isinstance(policy, PlanPolicy):
+        if policy.plan is not None:
             return await asyncio.to_thread(expected_performance, policy)
         return await self.process.run(performance_job, policy)
 
@@ -98,7 +97,7 @@ class PlanCache:
     ) -> ExpectedPerformance | None:
         """What a policy does with a least number of people per label; nothing while computed."""
         extra = self.extra.get(policy, {}).get(people, 0.0 if people == 1 else None)
-        quick = policy in self.by_policy or isinstance(policy, PlanPolicy)
+        quick = policy in self.by_policy or policy.plan is not None
         if extra is not None and (quick or _policy_key(policy) in self.performances):
             found = await self.performance(policy)
             return found.with_more_answers(extra) if extra else found

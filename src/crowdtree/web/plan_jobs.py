@@ -156,8 +156,7 @@ def _given_choice(content: bytes, name: str) -> PlanChoice:
     if isinstance(held, Plan | Tree):
         plan = as_plan(held)
         policy = PlanPolicy(plan, "none" if plan.vote == "margin" else "curtailed")
-    kind: Literal["tree", "adaptive"] = "tree" if isinstance(policy, PlanPolicy) else "adaptive"
-    return PlanChoice(kind, policy, planning.expected_performance(policy))
+    return PlanChoice(policy.kind, policy, planning.expected_performance(policy))
 
 
 def table_size(problem: JsonObject) -> int:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.policy import AdaptivePolicy, Answer
+from crowdtree.policy import Answer
 from crowdtree.store.audits.stored import AuditCache, latest_audit, read_checks
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.sql import Query, fetch
@@ -20,7 +20,7 @@ from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.types import AnyPolicy
 from crowdtree.text import plural
 
-__all__ = ["asking_policy", "calibrate", "calibrated", "checked_truths"]
+__all__ = ["calibrate", "calibrated", "checked_truths"]
 
 
 class SaidAnswer(NamedTuple):
@@ -49,13 +49,6 @@ def checked_truths(connection: Connection, number: int) -> dict[int, int]:
         .order_by(checks.c.id)
     )
     return dict(found.all())
-
-
-def asking_policy(policy: AnyPolicy, target_error: float) -> AnyPolicy:
-    """Make a policy that asks on until the target: the same one, or an adaptive one for a plan."""
-    if isinstance(policy, AdaptivePolicy):
-        return policy.changed(target_error=target_error)
-    return AdaptivePolicy(policy.problem, target_error, strict=False)
 
 
 def calibrated(

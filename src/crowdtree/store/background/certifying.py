@@ -11,7 +11,7 @@ from crowdtree.audit.words import sum_up
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy import Label
 from crowdtree.store.audits import checking
-from crowdtree.store.audits.feeding import asking_policy, calibrated, checked_truths
+from crowdtree.store.audits.feeding import calibrated, checked_truths
 from crowdtree.store.audits.report import audit_summary
 from crowdtree.store.audits.stored import AuditCache, AuditRow, certified, latest_audit
 from crowdtree.store.db import statements as sql
@@ -154,7 +154,7 @@ class Certifying:
         present = campaign.make_policy()
         target = min(getattr(present, "target_error", 1.0), 2 * AIM * wanted) * AIM
         try:
-            made = asking_policy(present, target)
+            made = present.asking_until(target)
             if checked_truths(connection, number):
                 made, _ = calibrated(connection, self.audits, number, made)
             reason = {"text": _reason(row, wanted, target), "audit": row.id, "target": target}

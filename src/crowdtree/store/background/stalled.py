@@ -22,7 +22,6 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.campaign import open_questions
-from crowdtree.policy import PlanPolicy
 from crowdtree.store.db import statements as sql
 from crowdtree.store.db.assignment import AGAIN
 from crowdtree.store.db.sql import Query, Sql, fetch, fetch_ids, run, run_many
@@ -227,7 +226,7 @@ class StalledItems:
 
         fine = {row.item_id for row in rows if row.had < may_answer(row)}
         stalled = sorted({row.item_id for row in rows} - fine)
-        if not isinstance(campaign.policy, PlanPolicy):
+        if campaign.policy.has_alternatives:
             stalled = stalled[:MOST_REPLAYED]
             others = self._with_other_question(connection, campaign, stalled, present)
             fine |= others

@@ -113,7 +113,7 @@ def check_policy(policy: AnyPolicy, settings: Settings) -> None:
             "settings: personal_codes: leave completion_code empty, or switch personal codes off"
         )
     check_people(policy, settings.people_per_item)
-    if settings.dedicated and policy.to_dict()["policy"] != "plan":
+    if settings.dedicated and policy.plan is None:
         raise CrowdtreeError(
             "settings: dedicated: requires a plan; adaptive questions vary by item"
         )

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.policy import Ask, PlanPolicy
+from crowdtree.policy import Ask
 from crowdtree.store.db.activity import note
 from crowdtree.store.db.sql import run
 from crowdtree.store.db.statements import RELEASE_LEASES
@@ -106,11 +106,11 @@ def add_worker(
 
 def _needed_question(connection: Connection, number: int, policy: AnyPolicy) -> int:
     """Question with the most planned answers per worker, with the new worker counted."""
-    if not isinstance(policy, PlanPolicy):
+    plan = policy.plan
+    if plan is None:
         raise CrowdtreeError(
             "settings: dedicated: requires a plan; adaptive questions vary by item"
         )
-    plan = policy.plan
     load: dict[int, float] = {}
     for question, share, votes in zip(plan.tree.question, plan.tree.share, plan.votes, strict=True):
         load[int(question)] = load.get(int(question), 0.0) + float(share) * float(votes)

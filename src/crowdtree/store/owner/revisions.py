@@ -9,7 +9,7 @@ from typing import Literal
 from sqlalchemy.engine import Connection
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.policy import Label, PlanPolicy
+from crowdtree.policy import Label
 from crowdtree.policy.spec import check_same_problem
 from crowdtree.store.db.activity import note
 from crowdtree.store.db.campaign_row import Campaign, definition_of, get_campaign, last_line
@@ -131,14 +131,10 @@ def _check(campaign: Campaign, present: AnyPolicy, policy: AnyPolicy) -> None:
     if isinstance(policy.ask(policy.start()), Label):
         raise CrowdtreeError("policy: it would label every item without asking anybody")
     if campaign.settings.dedicated:
-        new = sorted(_questions(policy) - _questions(present))
+        new = sorted({*policy.questions_used()} - {*present.questions_used()})
         if new:
             name = policy.problem.questions[new[0]]
             raise CrowdtreeError(
                 f"policy: it asks {name!r}, but each worker answers one question of the present "
                 "plan; revise to a plan with the same questions"
             )
-
-
-def _questions(policy: AnyPolicy) -> set[int]:
-    return set(policy.plan.tree.question.tolist()) if isinstance(policy, PlanPolicy) else set()

@@ -167,8 +167,8 @@ class PlainReplay:
     @staticmethod
     def serves(campaign: ServedCampaign) -> bool:
         """Whether a campaign can have plain items."""
-        plan = isinstance(campaign.policy, PlanPolicy)
-        return plan and not campaign.revision and not campaign.rules.same_worker
+        plan = campaign.policy.plan
+        return plan is not None and not campaign.revision and not campaign.rules.same_worker
 
     def take(
         self, connection: Connection, rows: Sequence[ItemRow], checked: dict[int, int]

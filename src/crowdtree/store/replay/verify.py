@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DatabaseError
 
 from crowdtree.campaign import ItemState, advance, counted_answers, open_questions, start_item
-from crowdtree.policy import AdaptivePolicy, Label, PlanPolicy
+from crowdtree.policy import Label
 from crowdtree.problem import DASH
 from crowdtree.store.audits.feeding import checked_truths
 from crowdtree.store.db import statements as sql
@@ -361,8 +361,8 @@ def _asked(
     Before a revision, by one of the earlier policies. Which skips counted when a question of a
     reopened item was handed out is not known: the log keeps only the last time it was reopened.
     """
-    plans = all(isinstance(some.policy, PlanPolicy) for some in (campaign, *earlier))
-    if stored.reopened_after and not plans:
+    free = any(some.policy.has_alternatives for some in (campaign, *earlier))
+    if stored.reopened_after and free:
         return
     left = list(_unasked(campaign, stored.leases, visited))
     # How long labels waited before the last revision is not known: as long as there are answers.
@@ -380,7 +380,7 @@ def _unasked(
 ) -> Iterator[tuple[sql.Lease, str]]:
     """Find leases on questions that a policy never asked, with words."""
     policy, rules = campaign.policy, campaign.rules
-    if isinstance(policy, PlanPolicy):
+    if not policy.has_alternatives:
         due = {
             question
             for item in visited
@@ -393,7 +393,7 @@ def _unasked(
                 text = f"question {lease.question} was handed out, but the tree never came to it"
                 yield lease, text
         return
-    if not isinstance(policy, AdaptivePolicy) or policy.width > 1:
+    if policy.width != 1:
         return  # what is asked then depends on leases at the time, which the log does not keep
     rules = replace(rules, people=1)  # whom answers lacked depends on what counted at the time
     usual = {q for item in visited for q in open_questions(policy, item, rules=rules)}
@@ -410,23 +410,23 @@ def _unasked(
 def _counted(campaign: ServedCampaign, item: ItemState) -> Iterator[str]:
     """Check that nobody counts twice, and that no vote has more answers than it takes."""
     policy = campaign.policy.at_least(max(campaign.rules.people, item.least, 1))
-    state, votes = policy.start(), Counter[int]()
+    state, votes = policy.start(), Counter[int | None]()
     seen: Counter[tuple[str, int]] = Counter()
     for event, answer in counted_answers(item, campaign.rules):
-        votes[getattr(state, "node", -1)] += 1
+        votes[policy.node(state)] += 1
         seen[event.worker, event.question] += 1
         state = policy.update(state, answer)
     for (worker, question), count in seen.items():
         if count > 1:
             yield f"worker {worker} was counted {count} times on question {question}"
-    if isinstance(policy, PlanPolicy):
+    if policy.voted is not None:
         if policy.voted.vote == "margin" or policy.least_answers > 1:
             return  # no fixed number of answers; the replay finds the end
         for node, count in votes.items():
-            if node >= 0 and count > int(policy.voted.votes[node]):
+            if node is not None and node >= 0 and count > int(policy.voted.votes[node]):
                 yield f"node {node} has {count} answers for {int(policy.voted.votes[node])} votes"
         return
-    most = getattr(policy, "max_answers", None)
+    most = policy.max_answers
     if most is not None and sum(votes.values()) > max(most, item.least):
         yield f"has {sum(votes.values())} answers, at most {most} are allowed"
 
@@ -500,9 +500,9 @@ def _open(campaign: ServedCampaign, item: ItemState, stored: StoredItem) -> Iter
     if there != expected and there not in choices:
         yield f"has {dict(there)} open and {held} held, expected {dict(expected)} open"
     total = Counter(open_questions(policy, item, (), rules=campaign.rules))
-    if isinstance(policy, PlanPolicy) and Counter(held) - total:
+    if not policy.has_alternatives and Counter(held) - total:
         yield f"has questions {held} held, expected at most {dict(total)}"
-    if isinstance(policy, AdaptivePolicy):
+    if policy.width is not None and policy.max_answers is not None:
         most = max(policy.max_answers, policy.least_answers, item.least)
         most = min(policy.width, most - item.answers)
         if len(held) + there.total() > most:
@@ -519,7 +519,7 @@ def _could_be_open(
     choose another beside it.
     """
     policy, rules = campaign.policy, campaign.rules
-    wide = isinstance(policy, AdaptivePolicy) and policy.width > 1
+    wide = policy.width is not None and policy.width > 1
     for n in range(len(held), -1 if wide else len(held) - 1, -1):
         for before in combinations(held, n):
             chosen = Counter(open_questions(policy, item, before, rules=rules))

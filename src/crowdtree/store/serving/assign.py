@@ -16,7 +16,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from crowdtree.campaign import counted_answers, open_questions
-from crowdtree.policy import PlanPolicy
 from crowdtree.problem import DASH
 from crowdtree.store.db import assignment as search
 from crowdtree.store.db import statements as sql
@@ -41,7 +40,7 @@ from crowdtree.store.serving.record import (
     yield_seconds,
 )
 from crowdtree.store.serving.settle import settle
-from crowdtree.store.serving.training import asked_questions, preparation
+from crowdtree.store.serving.training import preparation
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 
 __all__ = ["assign_all"]
@@ -257,7 +256,7 @@ def _why_nothing(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> 
         search.ANY_FOR_WORKER,
         campaign=campaign.id,
         worker=worker.id,
-        questions=1 if one else len(asked_questions(campaign.policy)),
+        questions=1 if one else len(campaign.policy.questions_used()),
     )
     reason = "wait" if found else "all answered"
     end = time.monotonic()
@@ -305,7 +304,7 @@ def _gold_question(
             return int(question)
     if worker.question is not None:
         return None
-    definite = [q for q in sorted(asked_questions(campaign.policy)) if outcome[q] != DASH]
+    definite = [q for q in sorted(campaign.policy.questions_used()) if outcome[q] != DASH]
     return definite[int(unit.cache.rng.integers(len(definite)))] if definite else None
 
 
@@ -404,7 +403,7 @@ def _search_all(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> C
 
 def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Chosen | None:
     """Ask another question about an item whose open questions the worker has had already."""
-    if isinstance(campaign.policy, PlanPolicy) or campaign.settings.one_question_per_item:
+    if not campaign.policy.has_alternatives or campaign.settings.one_question_per_item:
         return None
     place = (worker.id, OTHER)
     rows = fetch(

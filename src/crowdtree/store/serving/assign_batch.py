@@ -16,7 +16,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from crowdtree.policy import PlanPolicy
 from crowdtree.store.db import assignment as search
 from crowdtree.store.db.assignment import Grant
 from crowdtree.store.db.engine import is_sqlite
@@ -232,6 +231,6 @@ def count_started(unit: UnitOfWork, campaign: ServedCampaign, opened: int) -> No
     unit.opened[campaign.id] += opened
     unit.count(campaign.id, ItemStatus.NEW.label, -1)
     unit.count(campaign.id, ItemStatus.OPEN.label)
-    if isinstance(campaign.policy, PlanPolicy):
+    if campaign.policy.plan is not None:
         unit.count_start(campaign)
     unit.touched.add(campaign.id)

@@ -24,7 +24,7 @@ from crowdtree.campaign import (
     start_item,
 )
 from crowdtree.files.items import MEDIA, is_address, visible
-from crowdtree.policy import Label, PlanPolicy
+from crowdtree.policy import Label
 from crowdtree.problem import Problem
 from crowdtree.store.db.campaign_row import flow
 from crowdtree.store.db.statements import Exclusion, GoldItem, Lease, LogLine, OpenQuestion
@@ -229,8 +229,7 @@ class OpenItem:
     @property
     def node(self) -> int | None:
         """The item's node in the tree, for policies that walk a tree."""
-        found: int | None = getattr(self.item.state, "node", None)
-        return found
+        return self.campaign.policy.node(self.item.state)
 
     def take(self, event: Event) -> Fate:
         """Advance the engine by an event; returns the event's fate."""
@@ -362,7 +361,7 @@ def event_of(campaign: ServedCampaign, task: str, line: LogLine) -> Event:
 def moves_of(campaign: ServedCampaign, item: ItemState) -> Iterator[str]:
     """Names of the tallies in which the way of an item through the tree counts once each."""
     policy, revision = campaign.policy, campaign.revision
-    if not isinstance(policy, PlanPolicy):
+    if policy.plan is None:
         return
     policy = policy.at_least(max(policy.least_answers, item.least))
     state = policy.start()

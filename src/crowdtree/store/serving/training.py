@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crowdtree.policy import PlanPolicy
 from crowdtree.problem import DASH
 from crowdtree.store.db.statements import GoldItem, Worker
 from crowdtree.store.serving.item import ServedCampaign
 from crowdtree.store.types import AnyPolicy
 
-__all__ = ["Lesson", "asked_questions", "lessons", "preparation"]
+__all__ = ["Lesson", "lessons", "preparation"]
 
 
 class Lesson(NamedTuple):
@@ -23,20 +22,13 @@ class Lesson(NamedTuple):
     right: int
 
 
-def asked_questions(policy: AnyPolicy) -> list[int]:
-    """The questions that may be asked: those of the tree from its root on, or all."""
-    if isinstance(policy, PlanPolicy):
-        return list(dict.fromkeys(int(q) for q in policy.plan.tree.question))
-    return list(range(policy.problem.n_questions))
-
-
 def lessons(policy: AnyPolicy, items: Sequence[GoldItem], only: int | None = None) -> list[Lesson]:
     """The training: items in order, each with the next question that has a right answer.
 
     A worker who answers one question (`only`) practises that one.
     """
     outcome = policy.problem.outcome
-    questions = asked_questions(policy) if only is None else [only]
+    questions = policy.questions_used() if only is None else [only]
     found: list[Lesson] = []
     for item in items:
         definite = [q for q in questions if outcome[q, item.cls] != DASH]

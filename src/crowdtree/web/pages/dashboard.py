@@ -8,7 +8,6 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from crowdtree.plots.live_tree import flow_svg
-from crowdtree.policy import PlanPolicy
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.types import JsonObject
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
@@ -35,7 +34,7 @@ async def dashboard(request: Request, number: Number, owner: OwnerNeeded) -> Res
         step = "share" if picture.facts["items"]["total"] else "plan"
         return RedirectResponse(f"/c/{number}/{step}", 303)
     policy = state.policy(campaign)
-    flow = await asyncio.to_thread(flow_svg, policy.plan) if isinstance(policy, PlanPolicy) else ""
+    flow = await asyncio.to_thread(flow_svg, policy.plan) if policy.plan is not None else ""
     return render(
         request,
         "dashboard.html",

@@ -11,7 +11,6 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.planning import ExpectedPerformance
 from crowdtree.plots.live_tree import flow_numbers
-from crowdtree.policy import PlanPolicy
 from crowdtree.store.background.certifying import ASKING, WAITING
 from crowdtree.store.db.campaign_row import LEFT_TO_OWNER, Campaign, tally
 from crowdtree.store.queries.items import Divided, divided, last_answer_at
@@ -148,7 +147,7 @@ def look(
     facts = seen.facts
     notes = [note for make in NOTES for note in make(seen)]
     mood, headline = _headline(seen, len(notes))
-    flow = flow_numbers(policy.plan, facts["nodes"]) if isinstance(policy, PlanPolicy) else None
+    flow = flow_numbers(policy.plan, facts["nodes"]) if policy.plan is not None else None
     return Picture(
         campaign,
         facts,
@@ -167,7 +166,7 @@ def look(
 
 def _places(policy: AnyPolicy, nodes: dict[str, dict[str, int]]) -> list[JsonObject]:
     """The nodes with most items, for a tree that is too large to see at once."""
-    if not isinstance(policy, PlanPolicy) or policy.plan.tree.n_nodes < MANY_NODES:
+    if policy.plan is None or policy.plan.tree.n_nodes < MANY_NODES:
         return []
     tree = policy.plan.tree
     rows: list[JsonObject] = [

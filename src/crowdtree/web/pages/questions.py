@@ -15,7 +15,6 @@ from crowdtree.store.db.campaign_row import Campaign, get_campaign, tally
 from crowdtree.store.merging import merge, read_seen, seen_of
 from crowdtree.store.owner import campaigns
 from crowdtree.store.queries.items import divided
-from crowdtree.store.serving.training import asked_questions
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.web.pages.base import PageRoute, go, render
@@ -49,7 +48,7 @@ async def listed(request: Request, number: Number, owner: OwnerNeeded) -> Respon
     campaign, counts, votes = await state.store.aread(look)
     policy = state.policy(campaign)
     examples = campaign.settings.examples
-    rows = [_row(policy, q, examples, counts, votes) for q in asked_questions(policy)]
+    rows = [_row(policy, q, examples, counts, votes) for q in policy.questions_used()]
     return render(
         request,
         "questions.html",

@@ -114,7 +114,7 @@ def _numbers_of_people(policy: AnyPolicy, chosen: int) -> list[int]:
     >>> _numbers_of_people(AdaptivePolicy(example("table1"), max_answers=2, strict=False), 1)
     [1, 2]
     """
-    most = getattr(policy, "max_answers", SHOWN_PEOPLE)
+    most = policy.max_answers or SHOWN_PEOPLE
     return sorted({chosen, *range(1, min(SHOWN_PEOPLE, most) + 1)})
 
 

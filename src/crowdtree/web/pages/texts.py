@@ -19,7 +19,6 @@ from crowdtree.languages import (
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.merging import merge, read_seen, seen_of
 from crowdtree.store.owner import campaigns
-from crowdtree.store.serving.training import asked_questions
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.web.pages.base import PageRoute, go, render
@@ -89,7 +88,7 @@ def _fields(campaign: Campaign, policy: AnyPolicy, code: str) -> dict[str, str]:
 def _questions(policy: AnyPolicy) -> dict[str, str]:
     """Texts of the questions that are asked, by the key under which they are translated."""
     problem = policy.problem
-    return {f"{QUESTION}{problem.questions[q]}": problem.text(q) for q in asked_questions(policy)}
+    return {f"{QUESTION}{problem.questions[q]}": problem.text(q) for q in policy.questions_used()}
 
 
 def _classes(policy: AnyPolicy) -> dict[str, str]:

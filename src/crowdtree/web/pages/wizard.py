@@ -18,7 +18,6 @@ from crowdtree.files.items import KEYS, item_format
 from crowdtree.planning import MENU_ITEMS, Report
 from crowdtree.plots.html import tree_section
 from crowdtree.plots.trees import tree_views
-from crowdtree.policy import PlanPolicy
 from crowdtree.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.store.owner import campaigns, drafts
 from crowdtree.store.types import AnyPolicy, JsonObject
@@ -106,7 +105,7 @@ async def checks(
 
 
 def _tree(request: Request, policy: AnyPolicy) -> str:
-    drawn = tree_section(tree_views(policy.plan)) if isinstance(policy, PlanPolicy) else ""
+    drawn = tree_section(tree_views(policy.plan)) if policy.plan is not None else ""
     return fragment(request, "part-tree.html", drawn=drawn, problem=policy.problem, policy=policy)
 
 

@@ -18,7 +18,6 @@ from crowdtree.store.db.tables import items
 from crowdtree.store.queries.workers import WorkerState
 from crowdtree.store.serving.commands import HandedOut
 from crowdtree.store.serving.item import shown_item
-from crowdtree.store.serving.training import asked_questions
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.services.assignments import WorkerReport, report_of
 
@@ -30,7 +29,7 @@ EXAMPLE = {"text": "One of your items will be here."}
 
 def previewed_question(connection: Connection, campaign: Campaign, policy: AnyPolicy) -> HandedOut:
     """A question about an item, as workers get it."""
-    problem, question = policy.problem, random.choice(asked_questions(policy))
+    problem, question = policy.problem, random.choice(policy.questions_used())
     return {
         "task": {
             "lease": f"0.{secrets.token_hex(8)}",
