@@ -7,7 +7,7 @@ every row with every question (matrix products), :class:`Pairs` row ``i`` with i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +18,7 @@ from crowdtree.likelihood import binary_entropy
 from crowdtree.loss import Loss
 from crowdtree.policy.base import FloatArray, product
 
-__all__ = ["CRITERIA", "Dense", "Pairs", "first_best"]
+__all__ = ["CRITERIA", "Dense", "Pairs", "entropy", "first_best"]
 
 TIE = 1e-9
 _TINY = 1e-300
@@ -56,7 +56,7 @@ class _Tables:
     def entropy(self) -> FloatArray:
         if self.two:
             return binary_entropy(self.answers[1])
-        return np.asarray(-sum(table * _log2(table) for table in self.answers))
+        return entropy(self.answers)
 
     @cached_property
     def squared(self) -> list[FloatArray]:
@@ -65,6 +65,11 @@ class _Tables:
 
 def _log2(chance: FloatArray) -> FloatArray:
     return np.log2(np.maximum(chance, _TINY))
+
+
+def entropy(chances: Iterable[FloatArray]) -> FloatArray:
+    """Entropy in bits of answers with these probabilities, a table per answer."""
+    return np.asarray(-sum(chance * _log2(chance) for chance in chances))
 
 
 class Dense(_Tables):
@@ -137,7 +142,7 @@ def information(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
         heard = -(yes * np.log2(yes) + (1 - yes) * np.log2(1 - yes))
     else:
         chances = (tables.mean(posterior, table) for table in tables.answers)
-        heard = np.asarray(-sum(chance * _log2(chance) for chance in chances))
+        heard = entropy(chances)
     return np.asarray(heard - tables.mean_entropy(posterior))
 
 

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
-from crowdtree.likelihood import LEAST, TwoAnswers, binary_entropy
+from crowdtree.likelihood import LEAST, AnswerModel, TwoAnswers, binary_entropy
 from crowdtree.loss import Loss
 from crowdtree.policy.adaptive import AdaptivePolicy
 from crowdtree.policy.base import FloatArray
-from crowdtree.policy.criteria import Dense
+from crowdtree.policy.criteria import Dense, entropy
 from crowdtree.problem import Problem
 
 __all__ = ["SubtypePolicy"]
@@ -29,15 +29,18 @@ class Mixed(Dense):
     """Tables with one column per sub-type, scored by what an answer tells about the class."""
 
     def __init__(
-        self, yes: FloatArray, members: Sequence[NDArray[np.intp]], loss: Loss | None
+        self,
+        answers: Sequence[FloatArray],
+        members: Sequence[NDArray[np.intp]],
+        loss: Loss | None,
     ) -> None:
-        super().__init__([1 - yes, yes], None, loss)
+        super().__init__(answers, None, loss)
         self.members = members
 
     @cached_property
     def _class_of(self) -> FloatArray:
         """One row per sub-type: 1 in the column of its class."""
-        found = np.zeros((self.answers[1].shape[1], len(self.members)))
+        found = np.zeros((self.answers[0].shape[1], len(self.members)))
         for cls, members in enumerate(self.members):
             found[members, cls] = 1.0
         return found
@@ -54,9 +57,13 @@ class Mixed(Dense):
                 continue
             mine = posterior[:, members].sum(axis=1)
             rows = np.flatnonzero(mine > NEGLIGIBLE)
-            joint = posterior[np.ix_(rows, members)] @ self.answers[1][:, members].T
-            share = np.clip(joint / mine[rows, None], 0, 1)
-            noise[rows] += mine[rows, None] * binary_entropy(share)
+            here = posterior[np.ix_(rows, members)]
+            # of two answers the second says everything
+            tables = self.answers[1:] if self.two else self.answers
+            parts = (np.clip(here @ t[:, members].T / mine[rows, None], 0, 1) for t in tables)
+            noise[rows] += mine[rows, None] * (
+                binary_entropy(next(parts)) if self.two else entropy(parts)
+            )
         return noise
 
     @cached_property
@@ -82,7 +89,10 @@ class SubtypePolicy(AdaptivePolicy):
     share
         How often each sub-type occurs; they add up to 1.
     yes_probability
-        ``P(yes | sub-type)``, one row per question.
+        ``P(yes | sub-type)``, one row per question, where questions are yes/no.
+    table
+        In its place, for any answers: ``P(answer | sub-type)`` as
+        ``table[answer, question, sub-type]``, 0 beyond the last answer of a question.
     target_error, max_answers, price, repeats, width, endgame, calibration, undecided, target_loss
         As in :class:`AdaptivePolicy`. A target that cannot be reached is not refused: items are
         labelled when nothing more can be learnt.
@@ -107,7 +117,8 @@ class SubtypePolicy(AdaptivePolicy):
         *,
         label: ArrayLike,
         share: ArrayLike,
-        yes_probability: ArrayLike,
+        yes_probability: ArrayLike | None = None,
+        table: ArrayLike | None = None,
         target_error: float = 0.01,
         max_answers: int = 100,
         price: ArrayLike | None = None,
@@ -119,23 +130,13 @@ class SubtypePolicy(AdaptivePolicy):
         target_loss: float | None = None,
     ) -> None:
         check_call(SubtypePolicy, locals())
-        problem.require_yes_no("SubtypePolicy")
         super().__init__(
             problem, target_error, max_answers, price=price, repeats=repeats, width=width,
             endgame=endgame, shared_difficulty=0.0, strict=False, calibration=calibration,
             undecided=undecided, target_loss=target_loss,
         )  # fmt: skip
         self.label, self.share = _checked_mixture(problem, label, share)
-        yes = np.asarray(yes_probability, dtype=np.float64)
-        if yes.shape != (problem.n_questions, len(self.label)) or not np.all(
-            (yes >= 0) & (yes <= 1)
-        ):
-            raise CrowdtreeError(
-                f"yes_probability: expected {problem.n_questions} questions x {len(self.label)} "
-                f"sub-types of numbers from 0 to 1, got shape {yes.shape}"
-            )
-        yes = np.clip(yes, LEAST, 1 - LEAST)
-        self.model: TwoAnswers = TwoAnswers(yes, np.sign(yes - 0.5).astype(np.int8))
+        self.model = _model(problem, len(self.label), yes_probability, table)
 
     @property
     def state_prior(self) -> FloatArray:
@@ -148,9 +149,11 @@ class SubtypePolicy(AdaptivePolicy):
 
     @cached_property
     def _class_answers(self) -> Sequence[FloatArray]:
-        parts = [self.model.yes[:, m] @ self.share[m] / self.share[m].sum() for m in self._members]
-        yes = np.stack(parts, axis=1)
-        return [1 - yes, yes]
+        weight = [self.share[m] / self.share[m].sum() for m in self._members]
+        return [
+            np.stack([t[:, m] @ w for m, w in zip(self._members, weight, strict=True)], axis=1)
+            for t in self.model.answers
+        ]
 
     def by_class(self, log_posterior: FloatArray) -> FloatArray:
         """Logarithm of the probability of each class, along the last axis."""
@@ -159,7 +162,7 @@ class SubtypePolicy(AdaptivePolicy):
 
     @cached_property
     def _tables(self) -> Mixed:
-        return Mixed(self.model.yes, self._members, self.problem.loss)
+        return Mixed(self.model.answers, self._members, self.problem.loss)
 
     def to_dict(self) -> dict[str, Any]:
         """Write the policy as plain JSON."""
@@ -167,7 +170,7 @@ class SubtypePolicy(AdaptivePolicy):
             "policy": "subtypes",
             "label": self.label.tolist(),
             "share": self.share.tolist(),
-            "yes_probability": self.model.yes.tolist(),
+            **self._chances(),
             "target_error": self.target_error,
             "max_answers": self.max_answers,
             "price": None if np.all(self.price == 1) else self.price.tolist(),
@@ -179,11 +182,52 @@ class SubtypePolicy(AdaptivePolicy):
             **self.discounting,
         }
 
+    def _chances(self) -> dict[str, Any]:
+        if isinstance(self.model, TwoAnswers):
+            return {"yes_probability": self.model.yes.tolist()}
+        return {"table": self.model.table[0, :-1].tolist()}
+
     def __repr__(self) -> str:
         return (
             f"SubtypePolicy({len(self.label)} sub-types, {self.target}, "
             f"max_answers={self.max_answers})"
         )
+
+
+def _model(
+    problem: Problem, subtypes: int, yes_probability: ArrayLike | None, table: ArrayLike | None
+) -> AnswerModel:
+    """P(answer | sub-type), from P(yes) or a table for any answers."""
+    if (yes_probability is None) == (table is None):
+        raise CrowdtreeError("yes_probability, table: expected one of them")
+    if table is None:
+        problem.require_yes_no("yes_probability")
+        yes = np.asarray(yes_probability, dtype=np.float64)
+        if yes.shape != (problem.n_questions, subtypes) or not np.all((yes >= 0) & (yes <= 1)):
+            raise CrowdtreeError(
+                f"yes_probability: expected {problem.n_questions} questions x {subtypes} "
+                f"sub-types of numbers from 0 to 1, got shape {yes.shape}"
+            )
+        yes = np.clip(yes, LEAST, 1 - LEAST)
+        return TwoAnswers(yes, np.sign(yes - 0.5).astype(np.int8))
+    given = np.asarray(table, dtype=np.float64)
+    shape = (int(problem.n_answers.max()), problem.n_questions, subtypes)
+    exists = np.arange(shape[0])[:, None, None] < problem.n_answers[:, None]
+    if given.shape != shape or not (
+        np.all(given >= 0)
+        and np.allclose(given.sum(axis=0), 1, atol=1e-6)
+        and np.all((given == 0) | exists)
+    ):
+        raise CrowdtreeError(
+            f"table: expected {shape[0]} answers x {shape[1]} questions x {shape[2]} sub-types "
+            f"that add up to 1 over the answers of each question, got shape {given.shape}"
+        )
+    if problem.is_yes_no:
+        return _model(problem, subtypes, given[1], None)
+    given = np.where(exists, np.maximum(given, LEAST), 0.0)
+    whole = np.zeros((1, shape[0] + 1, *shape[1:]))
+    whole[0, :-1] = given / given.sum(axis=0)
+    return AnswerModel(whole, whole[0] >= whole[0].max(axis=0))
 
 
 def _checked_mixture(
