@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     CROWDTREE_EXAMPLES sets the share: mutation testing runs the tests many hundreds of times.
     """
-    usual = "1" if settings.get_current_profile_name() == "search" else "0.3"
+    usual = "1" if settings.get_current_profile_name() == "search" else "0.1"
     share = float(os.environ.get("CROWDTREE_EXAMPLES", usual))
     if share == 1:
         return
