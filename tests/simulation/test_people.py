@@ -45,7 +45,7 @@ def played(policy: Any, people: int, seed: int) -> tuple[list[int], list[int]]:
     return labels, answers
 
 
-@pytest.mark.parametrize("people", [1, 2, 4])
+@pytest.mark.parametrize("people", [1, 2, 4, 7])
 @pytest.mark.parametrize("name", POLICIES)
 def test_simulated_labels_are_those_of_the_engine(name: str, people: int) -> None:
     policy = POLICIES[name]

@@ -99,8 +99,8 @@ class BatchPolicy(Calibrated):
         return AnswerModel.of(self.problem)
 
     @property
-    def _votes(self) -> int:
-        """Answers to each question, more where one of each would be fewer than `least_answers`."""
+    def votes_per_question(self) -> int:
+        """Answers to each question: `votes`, or more where `least_answers` needs them."""
         return max(self.votes, -(-self.least_answers // self.problem.n_questions))
 
     @property
@@ -111,7 +111,7 @@ class BatchPolicy(Calibrated):
     @property
     def most_answers(self) -> int:
         """Answers that every item takes."""
-        return self.votes * self.problem.n_questions
+        return self.votes_per_question * self.problem.n_questions
 
     def start(self) -> BatchState:
         """State of an item about which nothing is known."""
@@ -121,7 +121,7 @@ class BatchPolicy(Calibrated):
 
     def wants(self, state: BatchState, question: int) -> bool:
         """Whether the question still lacks votes."""
-        return int(state.counts[:, question].sum()) < self._votes
+        return int(state.counts[:, question].sum()) < self.votes_per_question
 
     def update(self, state: BatchState, answer: Answer) -> BatchState:
         """Count a vote."""
@@ -144,7 +144,7 @@ class BatchPolicy(Calibrated):
         """All votes that are neither in nor out, round by round, or the label when all are in."""
         out = Counter(outstanding)
         lacking = [
-            max(0, self._votes - int(asked) - out[q])
+            max(0, self.votes_per_question - int(asked) - out[q])
             for q, asked in enumerate(state.counts.sum(axis=0))
         ]
         if not any(lacking) and not outstanding:

@@ -337,7 +337,7 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
         yes, no = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
         first = np.full(n, -1)
         at: Any = slice(None)  # who is asked on; a view, as long as that is everybody
-        for repeat in range(policy.votes):
+        for repeat in range(policy.votes_per_question):
             rows = item[at]
             question = np.full(len(rows), q)
             before = np.stack([no[at], yes[at]])
