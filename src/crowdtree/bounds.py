@@ -26,13 +26,8 @@ def capacity(problem: Problem, answers: Sequence[FloatArray] | None = None) -> F
     ``P(yes | class)``, as other classes lie between and cannot add to it. More answers: by the
     algorithm of Blahut and Arimoto, from above, so that floors stay floors.
 
-    Parameters
-    ----------
-    answers
-        ``P(answer | class)``, a table per answer, in place of the problem's.
+    `answers`: ``P(answer | class)``, a table per answer, in place of the problem's.
 
-    Examples
-    --------
     >>> problem = Problem(["a", "b"], None, ["q", "r"], [[0, 1], [0, 0]], [0.11, 0.11])
     >>> capacity(problem).round(3).tolist()
     [0.5, 0.0]
@@ -116,15 +111,9 @@ def fano_floor(
     question; with prices the least expected cost, with the largest capacity per price. Rigorous
     for answers that are independent given the class, including policies that choose when to stop.
 
-    Parameters
-    ----------
-    price
-        Price of one answer, one number per question; the floor is then in that currency.
-    answers
-        ``P(answer | class)``, a table per answer, in place of the problem's.
+    `price`: price of one answer, one number per question; the floor is then in that currency.
+    `answers`: ``P(answer | class)``, a table per answer, in place of the problem's.
 
-    Examples
-    --------
     >>> problem = Problem(["a", "b", "c", "d"], None, ["q", "r"],
     ...                   [[0, 0, 1, 1], [0, 1, 0, 1]], 0.11)
     >>> round(fano_floor(problem, 0.01), 3)

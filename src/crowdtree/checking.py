@@ -41,12 +41,8 @@ def describe_type(
 ) -> None:
     """Say how messages name a type of ours, and what to do instead of passing something else.
 
-    Parameters
-    ----------
-    fix
-        What to do; or a function of the value, and of the name of the call, that says it.
-    needs
-        Attributes by which an object of a protocol is recognised.
+    `fix`: what to do; or a function of the value, and of the name of the call, that says it.
+    `needs`: attributes by which an object of a protocol is recognised.
     """
     _KINDS[cls] = _Kind(words, fix if callable(fix) else lambda *_: fix, needs)
 
@@ -54,8 +50,6 @@ def describe_type(
 def check_call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
     """Raise unless every argument has the type that the function's annotation says.
 
-    Examples
-    --------
     >>> def wait(seconds: float, how: Literal["well", "badly"] = "well"): ...
     >>> check_call(wait, {"seconds": 3})
     >>> check_call(wait, {"seconds": "long"})

@@ -178,10 +178,7 @@ def read_columns(
 ) -> Columns:
     """Read the named columns of anything that is a table, or of several of the same kind.
 
-    Parameters
-    ----------
-    needed, optional
-        Which columns; see :data:`ROLES`.
+    `needed`, `optional`: which columns; see :data:`ROLES`.
     """
     roles = (*needed, *optional)
     unknown = [name for name in columns or () if name not in roles]

@@ -215,18 +215,11 @@ class AnswerModel:
 class TwoAnswers(AnswerModel):
     """Probabilities of yes and no: closed forms of :class:`AnswerModel` for two answers.
 
-    Parameters
-    ----------
-    yes
-        ``P(yes | class)``, one row per question; kept 1e-9 away from 0 and 1.
-    sign
-        1 where yes is the right answer, -1 where no is, 0 where neither is; skill acts in that
-        direction.
-    shared_difficulty
-        Correlation of two people's answers to one question on one item, from 0 to below 1.
+    `yes`: ``P(yes | class)``, one row per question; kept 1e-9 away from 0 and 1. `sign`: 1 where
+    yes is the right answer, -1 where no is, 0 where neither is; skill acts in that direction.
+    `shared_difficulty`: correlation of two people's answers to one question on one item, from 0 to
+    below 1.
 
-    Examples
-    --------
     >>> problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
     >>> AnswerModel.of(problem).yes_given(0, skill=1.0).round(3).tolist()
     [0.084, 0.916]

@@ -60,16 +60,9 @@ def has_content(source: Any) -> bool:
 def open_source(source: Any, name: str | None = None) -> Source:
     """Take a path, bytes or a binary stream as a source.
 
-    Parameters
-    ----------
-    source
-        A path, bytes, or a binary stream, which is read from its beginning.
-    name
-        File name of bytes or of a stream, for messages and for the format; by default the stream's
-        own.
+    `source`: a path, bytes, or a binary stream, which is read from its beginning. `name`: file name
+    of bytes or of a stream, for messages and for the format; by default the stream's own.
 
-    Examples
-    --------
     >>> open_source(b"question,a,b", "birds.csv").read_text()
     'question,a,b'
     """

@@ -30,13 +30,9 @@ RATIO = 1.02
 class Costs:
     """Losses of audited labels.
 
-    Parameters
-    ----------
-    classes
-        Names of the classes; by default the labels and the known truths, sorted.
-    errors, risks
-        Stated error and stated expected loss of each item. Without `risks`: the error times the
-        mean loss of the label's mistakes.
+    `classes`: names of the classes; by default the labels and the known truths, sorted. `errors`,
+    `risks`: stated error and stated expected loss of each item. Without `risks`: the error times
+    the mean loss of the label's mistakes.
     """
 
     def __init__(

@@ -14,13 +14,8 @@ def run_confidence(confidence: float, earlier: int) -> float:
     Labels that change need a new run, because an audit bounds the error of fixed labels. Every run
     takes three quarters of the risk that the runs before it have left, however many there will be.
 
-    Parameters
-    ----------
-    confidence
-        Of the statement that no run certifies a bound that does not hold.
+    `confidence`: of the statement that no run certifies a bound that does not hold.
 
-    Examples
-    --------
     >>> [round(1 - run_confidence(0.95, earlier), 6) for earlier in range(3)]
     [0.0375, 0.009375, 0.002344]
     """
@@ -33,8 +28,6 @@ def draw_weights(chances: Sequence[float], items: int) -> list[float]:
     The expected weighted sum of any number that items have is its sum over all of them (Farquhar,
     Gal and Rainforth 2021). Items that were drawn with equal chances have equal weights.
 
-    Examples
-    --------
     >>> draw_weights([1 / 4, 1 / 3], 4), draw_weights([0.5, 0.2], 4)
     ([2.0, 2.0], [1.333..., 3.333...])
     """

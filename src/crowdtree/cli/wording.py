@@ -20,15 +20,9 @@ _SUBJECT = re.compile(r"^((?:[^\s:]+: )?)([a-z_]+)(?=:)")
 def option_words(message: str, written: Collection[str] = ()) -> str:
     """Name the options of the command line where a message names arguments of Python.
 
-    Parameters
-    ----------
-    message
-        A message of the library.
-    written
-        Options that the user wrote: a message about one of these arguments is about the option.
+    `message`: a message of the library. `written`: options that the user wrote: a message about one
+    of these arguments is about the option.
 
-    Examples
-    --------
     >>> option_words("prior: sums to 0.9; correct it, or pass normalise=True (--normalise)")
     'prior: sums to 0.9; correct it, or --normalise'
     >>> option_words('optimal: not for dash="either"; use method="fm", or pass strict=False')

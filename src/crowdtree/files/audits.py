@@ -41,19 +41,13 @@ Row = tuple[str, dict[str, str]]
 def load_labels(source: Any, *, name: str | None = None) -> Labels:
     """Read labels with stated errors, as ``learn --labels`` and ``campaign labels`` write them.
 
-    Parameters
-    ----------
-    source
-        A file (.csv .tsv .json .jsonl .parquet: its path, bytes or a binary stream), a data frame,
-        a mapping of columns, or what :func:`crowdtree.learn` returns. Columns: ``item`` (or
-        ``task``), ``label``, and ``error`` (or ``posterior_error``), or ``probability`` that the
-        label is right; maybe ``expected_loss``. Items that are ``referred`` are left out, those
-        that were ``known`` or labelled by hand (``corrected``) are marked as known.
-    name
-        File name of bytes or of a stream that has none.
+    `source`: a file (.csv .tsv .json .jsonl .parquet: its path, bytes or a binary stream), a data
+    frame, a mapping of columns, or what :func:`crowdtree.learn` returns. Columns: ``item`` (or
+    ``task``), ``label``, and ``error`` (or ``posterior_error``), or ``probability`` that the label
+    is right; maybe ``expected_loss``. Items that are ``referred`` are left out, those that were
+    ``known`` or labelled by hand (``corrected``) are marked as known. `name`: file name of bytes or
+    of a stream that has none.
 
-    Examples
-    --------
     >>> load_labels({"task": ["a", "b"], "label": ["cat", "dog"], "probability": [0.9, 0.75]})
     Labels(items=['a', 'b'], labels=['cat', 'dog'], errors=[0.1, 0.25], risks=None,
     known=None)
@@ -291,13 +285,8 @@ def audit_to_dict(audit: Audit, key: bytes | None = None) -> dict[str, Any]:
 def save_audit(audit: Audit, path: str | os.PathLike[str], *, key: bytes | None = None) -> None:
     """Save an audit as a certificate (.json) that anybody can verify.
 
-    Parameters
-    ----------
-    key
-        A secret to sign the certificate with. A certificate that is signed stays signed.
+    `key`: a secret to sign the certificate with. A certificate that is signed stays signed.
 
-    Examples
-    --------
     >>> import tempfile
     >>> audit = Audit([0.1, 0.2], rng=0)
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -15,18 +15,12 @@ from crowdtree.reading import open_source
 def load_gold(source: Any, columns: Names = None) -> Any:
     """Read known classes for :func:`crowdtree.learn`.
 
-    Parameters
-    ----------
-    source
-        A file (.csv .tsv .xlsx .parquet .json .jsonl: its path, bytes or a binary stream) with
-        columns ``task`` and ``label`` (or ``truth``); a JSON object from item to class; an export
-        of Label Studio with ground truth; or the certificate of an audit. Where a column
-        ``known`` marks rows, only those are read.
-    columns
-        What the answers call the items, as ``{"task": "ticket"}``.
+    `source`: a file (.csv .tsv .xlsx .parquet .json .jsonl: its path, bytes or a binary stream)
+    with columns ``task`` and ``label`` (or ``truth``); a JSON object from item to class; an export
+    of Label Studio with ground truth; or the certificate of an audit. Where a column ``known``
+    marks rows, only those are read. `columns`: what the answers call the items, as ``{"task":
+    "ticket"}``.
 
-    Examples
-    --------
     >>> load_gold(b'{"t1": "cat"}')
     {'t1': 'cat'}
     >>> load_gold(b"item,label,truth,known\\n1,cat,dog,true\\n2,cat,cat,false\\n").rows()

@@ -52,11 +52,8 @@ class View:
 def views(tree: Tree, fold: float | None = None) -> Iterator[View]:
     """Yield the view of the whole tree, then those of everything that is folded away.
 
-    Parameters
-    ----------
-    fold
-        Share of items below which a subtree folds; 0 never folds. By default 1 % in trees with
-        more than `MAX_UNFOLDED` leaves, and more where a view would have over `MAX_ENDS` ends.
+    `fold`: share of items below which a subtree folds; 0 never folds. By default 1 % in trees with
+    more than `MAX_UNFOLDED` leaves, and more where a view would have over `MAX_ENDS` ends.
     """
     leaves = leaf_counts(tree)
     waiting: list[tuple[int, int | None]] = [(0, None)]

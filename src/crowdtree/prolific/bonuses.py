@@ -32,14 +32,8 @@ def pay_bonuses(
 ) -> JsonObject:
     """Pay what the participants of approved submissions have earned beyond reward and bonuses.
 
-    Parameters
-    ----------
-    names
-        Submissions; all by default.
-    outcome
-        What the owner found out about a payment whose reply was lost.
-    dry_run
-        Only compute what is owed.
+    `names`: submissions; all by default. `outcome`: what the owner found out about a payment whose
+    reply was lost. `dry_run`: only compute what is owed.
     """
     campaign, ledger = store.read(lambda c: look(c, number))
     study = ledger.known_study

@@ -33,12 +33,8 @@ StudyAction = Literal["PUBLISH", "PAUSE", "START", "STOP"]
 class ProlificError(CrowdtreeError):
     """A call that Prolific refused, or that got no reply.
 
-    Attributes
-    ----------
-    status
-        The HTTP status, 0 without a reply.
-    uncertain
-        Whether the call may have had its effect nevertheless.
+    `status`: the HTTP status, 0 without a reply. `uncertain`: whether the call may have had its
+    effect nevertheless.
     """
 
     def __init__(self, message: str, status: int = 0, uncertain: bool = False) -> None:

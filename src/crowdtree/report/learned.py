@@ -43,8 +43,6 @@ def learned_page(learned: Learned, title: str = TITLE, audit: Audit | None = Non
 
     With the `audit` whose checks were learned from, it says what that certifies.
 
-    Examples
-    --------
     >>> from crowdtree.learning import learn
     >>> answers = {"task": [1, 1, 2, 2], "worker": ["ann", "<ben>"] * 2, "label": [0, 0, 1, 1]}
     >>> html = learned_page(learn(answers))
@@ -70,13 +68,8 @@ def write_learned_report(
 ) -> None:
     """Write a self-contained page about what was learned, whole or not at all.
 
-    Parameters
-    ----------
-    audit
-        An audit of these labels, whose bound is shown.
+    `audit`: an audit of these labels, whose bound is shown.
 
-    Examples
-    --------
     >>> import crowdtree as ct, tempfile
     >>> answers = {"task": [1, 1, 2, 2], "worker": [*"abab"], "label": ["cat", "cat", "dog", "cat"]}
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -21,8 +21,6 @@ NARROW = (0.05, 0.1)
 def accuracy_words(learned: Learned) -> list[str]:
     """Describe how many labels are right, the basis of that, and what would make it more precise.
 
-    Examples
-    --------
     >>> from crowdtree.learning import learn
     >>> answers = {"task": [1, 1, 2, 2, 3, 3], "worker": ["ann", "ben"] * 3,
     ...            "label": ["cat", "cat", "dog", "dog", "cat", "dog"]}
@@ -71,8 +69,6 @@ def label_worth(learned: Learned) -> list[LabelWorth]:
 
     Items of known class count with their class. Labels that no item has are left out.
 
-    Examples
-    --------
     >>> from crowdtree.learning import learn
     >>> answers = {"task": [1, 1, 2, 2], "worker": ["ann", "ben"] * 2, "label": list("aabb")}
     >>> [(row.name, row.items) for row in label_worth(learn(answers, gold={"1": "a"}))]

@@ -33,8 +33,6 @@ class LiveWorker:
 class LiveCampaign:
     """A finished campaign, with the true classes.
 
-    Examples
-    --------
     >>> truth, labels = ["cat", "dog", "dog"], ["cat", "dog", "cat"]
     >>> run = LiveCampaign(truth, labels, 12, 3, 0.1, [])
     >>> run.answers_per_item, run.wrong
