@@ -6,6 +6,7 @@ STAMP  := $(VENV)/.ready
 RUN    := .venv-run
 RUNS   := $(RUN)/.ready
 OUT    ?= out
+LINT   := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 unexport PYTHONDONTWRITEBYTECODE  # or each of the tests' many processes compiles all modules
 
 .PHONY: help setup dist demo serve docs test lint bench bench-peers check-slow format clean
@@ -41,14 +42,12 @@ docs: $(STAMP)   ## build the documentation into out/docs
 
 test: $(STAMP)   ## all checks and tests but the slow ones
 	@tools/setup.sh --browser
-	@$(BIN)/python tools/warm_up.py & warm=$$!; $(MAKE) --no-print-directory lint && wait $$warm
-	$(BIN)/pytest -q -n 3 --dist worksteal -m "not slow"
+	@mkdir -p $(OUT); ($(LINT)) >$(OUT)/lint.log 2>&1 & lint=$$!; \
+	$(BIN)/python tools/warm_up.py && $(BIN)/pytest -q -n 3 --dist worksteal -m "not slow"; tests=$$?; \
+	wait $$lint; lint=$$?; cat $(OUT)/lint.log; exit $$((tests | lint))
 
 lint: $(STAMP)   ## style, types and import direction
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(LINT)
 
 bench: $(STAMP)  ## speed and memory, side by side with named peers
 	$(BIN)/pip install -q -c constraints.txt -e ".[bench]"

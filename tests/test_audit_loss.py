@@ -51,7 +51,7 @@ def play(audit: ct.Audit, truth: np.ndarray, checks: int) -> ct.Audit:
     ("losses", "stated"),
     [
         (((1.0, 0.0, 0.3), (0.05, 0.1)), (0.01, 0.4)),
-        (((0.2, 0.2), (0.0, 0.0), (0.07,)), (0.5, 0.1, 0.0)),
+        pytest.param(((0.2, 0.2), (0.0, 0.0), (0.07,)), (0.5, 0.1, 0.0), marks=pytest.mark.slow),
         (((0.9, 0.4, 0.0, 0.0),), (0.2,)),
     ],
 )

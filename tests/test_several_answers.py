@@ -89,8 +89,17 @@ def test_a_margin_of_two_answers_is_the_closed_form(margin):
     assert race.answers == pytest.approx(float(margin_votes(0.3, margin)))
 
 
-@pytest.mark.parametrize("unsure", [None, 0.2])
-@pytest.mark.parametrize(("votes", "vote"), [(1, "majority"), (3, "majority"), (2, "margin")])
+@pytest.mark.parametrize(
+    ("votes", "vote", "unsure"),
+    [
+        (1, "majority", None),
+        (3, "majority", 0.2),
+        (2, "margin", 0.2),
+        pytest.param(1, "majority", 0.2, marks=pytest.mark.slow),
+        pytest.param(3, "majority", None, marks=pytest.mark.slow),
+        pytest.param(2, "margin", None, marks=pytest.mark.slow),
+    ],
+)
 def test_simulated_plans_err_as_evaluated(votes, vote, unsure):
     problem = mushrooms(unsure=unsure)
     tree = ct.design(problem)

@@ -77,11 +77,16 @@ def test_bounds_hold_where_right_answers_are_equally_common():
     assert checked > 200
 
 
+@pytest.mark.parametrize(
+    ("seeds", "least"),
+    [(20, 20), pytest.param(70, 81, marks=pytest.mark.slow)],
+    ids=["some", "all"],
+)
 @pytest.mark.parametrize("pool", ["node", "question"])
-def test_marginal_staffing_is_optimal_where_its_steps_end(pool):
+def test_marginal_staffing_is_optimal_where_its_steps_end(pool, seeds, least):
     """For the additive error, among all choices of votes with as many workers."""
     checked = 0
-    for seed in range(70):
+    for seed in range(seeds):
         problem = random_problem(seed, dependence=0.2 * (seed % 5 == 0))
         tree = next((t for t in all_trees(problem) if t.n_nodes > 1), None)
         if tree is None:
@@ -109,7 +114,7 @@ def test_marginal_staffing_is_optimal_where_its_steps_end(pool):
             assert plan.workers == teams.count + used
             assert plan.node_error.sum() == pytest.approx(best, rel=1e-9, abs=1e-12)
             checked += 1
-    assert checked > 80
+    assert checked >= least
 
 
 def test_steps_of_several_votes_pass_by_a_second_vote_that_changes_nothing():

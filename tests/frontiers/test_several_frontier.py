@@ -67,11 +67,19 @@ def test_votes_are_worth_what_evaluation_says(vote):
 
 
 @pytest.mark.parametrize("vote", ["majority", "margin"])
-@pytest.mark.parametrize("loss", [False, True])
-def test_supported_curve_is_that_of_all_plans(vote, loss):
+@pytest.mark.parametrize(
+    ("loss", "seeds", "least"),
+    [
+        (False, 16, 8),
+        (True, 10, 4),
+        pytest.param(False, 60, 30, marks=pytest.mark.slow),
+        pytest.param(True, 25, 10, marks=pytest.mark.slow),
+    ],
+)
+def test_supported_curve_is_that_of_all_plans(vote, loss, seeds, least):
     """Proven points: no tree and votes have less additive error plus price of their answers."""
     checked = 0
-    for seed in range(60 if not loss else 25):
+    for seed in range(seeds):
         problem, options, trees = drawn(seed, vote, loss=loss)
         if not trees:
             continue
@@ -93,11 +101,11 @@ def test_supported_curve_is_that_of_all_plans(vote, loss):
         costs = [point.expected_cost for point in front]
         assert costs == sorted(costs)
         assert all(a.risk > b.risk for a, b in itertools.pairwise(front))
-    assert checked >= (30 if not loss else 10)
+    assert checked >= least
 
 
 @pytest.mark.parametrize("vote", ["majority", "margin"])
-@pytest.mark.parametrize("start", [0, 50])
+@pytest.mark.parametrize("start", [0, pytest.param(50, marks=pytest.mark.slow)])
 def test_selection_is_the_best_of_all_plans(vote, start):
     proven = 0
     for seed in range(start, start + 30):
@@ -194,7 +202,9 @@ def test_margin_of_dependent_answers_is_refused():
 
 
 @pytest.mark.parametrize("vote", ["majority", "margin"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(k, marks=pytest.mark.slow) for k in range(2, 6))]
+)
 def test_two_named_answers_are_yes_and_no(seed, vote):
     """Through staff, evaluate, frontier, select and plan, to the bit."""
     rng = np.random.default_rng(seed)

@@ -61,7 +61,10 @@ def test_many_known_items_lead_to_the_observed_shares(a, b):
         assert crowd.stated_right(x[here]).mean() == pytest.approx(share, abs=0.05)
 
 
-@pytest.mark.parametrize("known", [0, 20, 200])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("known", [pytest.param(0, marks=SLOW), 20, pytest.param(200, marks=SLOW)])
 def test_intervals_of_the_accuracy_hold_on_crowds_of_the_prior(known):
     rng = np.random.default_rng([4, known])
     held, widths, draws = 0, [], 200
