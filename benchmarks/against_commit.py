@@ -20,6 +20,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +122,9 @@ def designing() -> dict[str, Job]:
     for classes, questions in ((8, 12), (50, 60), (200, 100), (1000, 500)):
         problem = table(classes, questions)
         for method in ("fm", "fc"):
-            name = f"design {method}, {classes} x {questions}"
-            jobs[name] = lambda p=problem, m=method: ct.design(p, m, allow_groups=True)
+            jobs[f"design {method}, {classes} x {questions}"] = partial(
+                ct.design, problem, method, allow_groups=True
+            )
     small, middle = table(10, 12), table(28, 40)
     loss = costly(table(9, 12))
     tree = ct.design(table(20, 30), allow_groups=True)
@@ -250,8 +252,9 @@ def compare(sides: list[Side], rounds: int, only: str) -> list[str]:
                 least[place] = min(least[place], sides[place].run(job)[0])
         here, there = least
         same = "yes" if said[0] == said[1] else "no"
-        times = f"{1e3 * there:.2f} | {1e3 * here:.2f} | {here / there:.2f}"
-        lines.append(f"| {job} | {times} | {same} |")
+        lines.append(
+            f"| {job} | {1e3 * there:.2f} | {1e3 * here:.2f} | {here / there:.2f} | {same} |"
+        )
         print(lines[-1], flush=True)
     return lines
 
@@ -286,8 +289,8 @@ def write(page: Path, commit: str, rounds: int, lines: list[str]) -> None:
     text = [
         TITLE, "",
         f"Written by `python -m benchmarks.against_commit {commit} --out {page}`: milliseconds of "
-        f"processor time, the least of {rounds} runs that alternate with those of commit {commit}, "
-        "one thread each; whether both give the same result to the bit.", "",
+        f"processor time, the least of {rounds} runs that alternate with those of that commit, one "
+        "thread each; whether both give the same result to the bit.", "",
         "| job | before | now | ratio | same |", "|---|---|---|---|---|", *lines, "",
     ]  # fmt: skip
     head, _, rest = page.read_text().partition(TITLE)

@@ -306,16 +306,17 @@ class TwoAnswers(AnswerModel):
         counts: NDArray[Any],
     ) -> FloatArray:
         """Logarithm of the probability of many answers under each class, one row per answer."""
-        slot = np.where(value == UNSURE, 2, value)
+        unsure = value == UNSURE
         if skill is None and not self.shared_difficulty:
-            return np.asarray(self.logs[slot, question])
+            return np.asarray(self.logs[np.where(unsure, 2, value), question])
         share = self.yes[question]
         if skill is not None:
             share = skilled(share, self.sign[question], skill[:, None])
         asked = counts[0] + counts[1]
         share = urn(share, self.shared_difficulty, counts[1][:, None], asked[:, None])
         found = np.where(value[:, None] == 1, np.log(share), np.log1p(-share))
-        return np.where(slot[:, None] == 2, 0.0, found)
+        found[unsure] = 0.0
+        return found
 
 
 def skilled_answers(share: FloatArray, right: NDArray[np.bool_], skill: ArrayLike) -> FloatArray:

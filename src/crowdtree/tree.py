@@ -264,7 +264,7 @@ class Tree(Framed, Saved, Drawn):
         return tuple(walk)
 
     def _descend(self, row: Step) -> Step:
-        if np.all(row.answer >= 0):
+        if (row.answer >= 0).all():
             node = self.children[row.node, row.answer]
             parent = np.arange(len(row.node), dtype=np.int32)
             share = row.share
@@ -276,7 +276,7 @@ class Tree(Framed, Saved, Drawn):
             parent, answer = (places.astype(np.int32) for places in np.nonzero(right.T))
             node = self.children[row.node[parent], answer]
             share = row.share[parent] / count[parent]
-        if np.any(node == NO_BRANCH):
+        if (node == NO_BRANCH).any():
             self._refuse_blocked(row, int(parent[np.argmax(node == NO_BRANCH)]))
         rank = np.where(node >= 0, node, len(self.question) + ~node)
         order = np.lexsort((row.cls[parent], rank))

@@ -65,7 +65,7 @@ def problem_from_dict(
     for q, entry in enumerate(found.questions):
         where = f"{source}: questions[{q}] ({one_line(entry.name)})"
         cells = _by_class(entry.outcome, places, f"{where}.outcome", None)
-        declared = named(where, _declared, entry)
+        declared = None if entry.answers is None else named(where, _declared, entry)
         row = _outcomes(cells, classes, f"{where}.outcome", spellings, declared)
         if isinstance(row, WordRow):
             words[q] = row
@@ -108,8 +108,8 @@ def problem_from_dict(
     return with_notes(made, [*([] if prior is not None else notes), *spellings.notes(), *said])
 
 
-def _declared(entry: Any) -> tuple[str, ...] | None:
-    return None if entry.answers is None else check_answers([entry.answers], (entry.name,))[0]
+def _declared(entry: Any) -> tuple[str, ...]:
+    return check_answers([entry.answers], (entry.name,))[0]
 
 
 def chosen_prior(classes: Sequence[str], own: Any, given: Any) -> Any:
@@ -256,6 +256,7 @@ def _errors(
     per_cell = any(isinstance(entry.error, list | dict) for entry in found.questions)
     shape = outcome.shape if per_cell else outcome.shape[:1]
     errors = np.full(shape, np.nan)
+    dash = (outcome == DASH).tolist()
     for q, entry in enumerate(found.questions):
         where = f"{source}: questions[{q}] ({one_line(entry.name)})"
         whole = found.worker_error if entry.error is None else entry.error
@@ -268,8 +269,8 @@ def _errors(
         if isinstance(whole, float):
             errors[q] = whole
             continue
-        needless = (outcome[q] == DASH) | (entry.table is not None)
-        errors[q] = _numbers(whole, places, f"{where}.error", found.worker_error, needless.tolist())
+        needless = dash[q] if entry.table is None else [True] * len(places)
+        errors[q] = _numbers(whole, places, f"{where}.error", found.worker_error, needless)
     return errors
 
 
@@ -277,10 +278,11 @@ def _numbers(
     cells: Any, places: dict[str, int], where: str, default: Any, needless: Sequence[bool]
 ) -> list[float]:
     """Read a number for each class; NaN where it is missing and not needed."""
+    given = _by_class(cells, places, where, default)
+    if set(map(type, given)) <= {float, int}:
+        return given
     row = []
-    for name, cell, free in zip(
-        places, _by_class(cells, places, where, default), needless, strict=True
-    ):
+    for name, cell, free in zip(places, given, needless, strict=True):
         if cell is None and free:
             cell = float("nan")
         if isinstance(cell, str) and 0 <= cell_number(cell) <= 1:
@@ -296,9 +298,12 @@ def _numbers(
 
 def _unsure(found: Any, places: dict[str, int], source: str) -> NDArray[np.float64] | None:
     """Chance of "can't tell" per cell: the question's own, else the class's, else the file's."""
+    of_classes = [getattr(entry, "unsure", None) for entry in found.classes]
+    of_questions = [entry.unsure for entry in found.questions]
+    if {found.unsure is None, *(share is None for share in of_classes + of_questions)} == {True}:
+        return None
     whole = found.unsure or 0.0
-    entries = (None if isinstance(entry, str) else entry.unsure for entry in found.classes)
-    by_class = [whole if share is None else share for share in entries]
+    by_class = [whole if share is None else share for share in of_classes]
     rows = []
     for q, entry in enumerate(found.questions):
         row = by_class if entry.unsure is None else entry.unsure

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 from crowdtree.frontiers.priced_search import Priced, Staffed
 from crowdtree.frontiers.supported import Curve, lower_hull
 from crowdtree.frontiers.vote_options import KEPT_CELLS, Options
-from crowdtree.tree import Tree
+from crowdtree.tree import NO_BRANCH, Tree
 
 __all__ = ["ExactVotes", "Verdicts", "shown_plans"]
 
@@ -88,7 +90,7 @@ class ExactVotes:
         self._label = tree.leaf_label.tolist()
         self._keys = verdicts.keys(tree)
         self._children = [
-            [child for _, child in tree.branches(node)] for node in range(tree.n_nodes)
+            [child for child in row if child != NO_BRANCH] for row in tree.children.tolist()
         ]
         self._verdicts = verdicts
 
@@ -114,7 +116,7 @@ class ExactVotes:
             others, cost = self._verdicts[self._keys[node]]
             votes = option[:, node]
             first, *rest = self._below(node, lost)
-            lost[node] = first + _mixed(others, votes, first, rest)
+            lost[node] = first + _mixed(others, votes, [other - first for other in rest])
             paid += (reach[node] * cost[votes]).sum(axis=1)
         return lost[0] @ self._prior, paid
 
@@ -134,7 +136,8 @@ class ExactVotes:
         for node, children in enumerate(self._children):
             chances = self._verdicts[self._keys[node]][0]
             others = [reach[node] * chance[option[:, node]] for chance in chances]
-            for child, part in zip(children, (reach[node] - sum(others), *others), strict=True):
+            first = reach[node] - reduce(add, others)
+            for child, part in zip(children, (first, *others), strict=True):
                 if child >= 0:
                     reach[child] = part
         return reach
@@ -148,9 +151,9 @@ class ExactVotes:
             here = reach[node]
             others, cost = self._verdicts[self._keys[node]]
             first, *rest = self._below(node, below)
-            value = (here * first).sum(axis=1) + sum(
-                chance @ (here * (other - first)).T
-                for chance, other in zip(others, rest, strict=True)
+            gaps = [other - first for other in rest]
+            value = (here * first).sum(axis=1) + reduce(
+                add, [chance @ (here * gap).T for chance, gap in zip(others, gaps, strict=True)]
             )
             if cost.shape[1] == 1:
                 value += cost * (price * here.sum(axis=1))
@@ -159,16 +162,13 @@ class ExactVotes:
             best = np.argmin(value, axis=0)
             better = value[best, plans] < value[chosen[:, node], plans] * (1 - 1e-12)
             votes = chosen[:, node] = np.where(better, best, chosen[:, node])
-            below[node] = first + _mixed(others, votes, first, rest) + price[:, None] * cost[votes]
+            below[node] = first + _mixed(others, votes, gaps) + price[:, None] * cost[votes]
         return chosen
 
 
-def _mixed(
-    chances: list[FloatArray], votes: Choice, first: FloatArray, rest: list[FloatArray]
-) -> FloatArray:
+def _mixed(chances: list[FloatArray], votes: Choice, gaps: list[FloatArray]) -> FloatArray:
     """What the other branches add to the first, by their chances."""
-    parts = [chance[votes] * (other - first) for chance, other in zip(chances, rest, strict=True)]
-    return np.asarray(sum(parts))
+    return reduce(add, [chance[votes] * gap for chance, gap in zip(chances, gaps, strict=True)])
 
 
 class _Candidate(NamedTuple):

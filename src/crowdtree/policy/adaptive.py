@@ -433,7 +433,7 @@ class AdaptivePolicy(Guaranteed):
         criterion = CRITERIA[name]
         scores = criterion(posterior, self._tables)
         if self.model.shared_difficulty and counts is not None:
-            row, question = np.nonzero(counts.sum(axis=0))
+            row, question = np.nonzero(counts.any(axis=0))
             if len(row):  # asked before: the next answer leans towards those
                 tables = self._after(question, counts[:, row, question])
                 sides = [side[question] for side in self._tables.sides]
@@ -460,7 +460,7 @@ class AdaptivePolicy(Guaranteed):
     ) -> NDArray[np.bool_] | None:
         if self.repeats is None or counts is None:
             return banned
-        spent = np.asarray(counts.sum(axis=0) >= self.repeats)
+        spent = np.asarray(counts.sum(axis=0, dtype=counts.dtype) >= self.repeats)
         return spent if banned is None else spent | banned
 
     def _next(

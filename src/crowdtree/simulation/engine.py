@@ -193,8 +193,9 @@ class _Adaptive:
             if not len(self.item):
                 break
             here = question[self.state]
-            before = self.counts[:, self.state, here]
-            said = self.block.answer(self.item, here, before.sum(axis=0), before)
+            before = self.counts[:, np.arange(len(question)), question]  # by state
+            asked = before.sum(axis=0)[self.state]
+            said = self.block.answer(self.item, here, asked, before.take(self.state, axis=1))
             heard = here[said.value != MISSING]
             self.found.asked[:] += np.bincount(heard, minlength=len(self.found.asked))
             self._update(question, said)
@@ -292,14 +293,15 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
     reason[list(policy.voted.handed_over)] = REASONS.index(policy.handing_over)
     while len(item):
         question = questions[node]
-        said = block.answer(item, question, yes + no, np.stack([no, yes]))
+        before = np.stack([no, yes])
+        said = block.answer(item, question, yes + no, before)
         there = said.value != MISSING
         found.asked[:] += np.bincount(question[there], minlength=len(found.asked))
         found.answers[item] += there
         value = said.value.astype(np.int64)
         at_once = said.skill is None and not rho
         if not at_once:
-            told = policy.model.evidence(question, value, said.skill, np.stack([no, yes]))
+            told = policy.model.evidence(question, value, said.skill, before)
             log_posterior[item] += np.where(there[:, None], told, 0.0)
         first = np.where((yes + no == 0) & there, value, first)
         yes, no = yes + (value == 1), no + (value == 0)
@@ -334,14 +336,14 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
     """Answers no and yes of people who are all alike: their order does not matter."""
     item = np.arange(n)
     for q in range(problem.n_questions):
-        yes, no = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        votes = np.zeros((2, n), dtype=np.int64)
+        no, yes = votes
         first = np.full(n, -1)
         at: Any = slice(None)  # who is asked on; a view, as long as that is everybody
         for repeat in range(policy.votes_per_question):
             rows = item[at]
             question = np.full(len(rows), q)
-            before = np.stack([no[at], yes[at]])
-            said = block.answer(rows, question, np.full(len(rows), repeat), before)
+            said = block.answer(rows, question, np.full(len(rows), repeat), votes[:, at])
             there = said.value != MISSING
             if not there.all():  # a missing answer ends the vote
                 at, question = rows[there], question[there]
@@ -350,7 +352,7 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
             value = said.value.astype(np.int64)
             if said.skill is not None or policy.model.shared_difficulty:
                 log_posterior[at] += policy.model.evidence(
-                    question, value, said.skill, np.stack([no[at], yes[at]])
+                    question, value, said.skill, votes[:, at]
                 )
             else:
                 alike[1, q, at] += value
