@@ -51,26 +51,28 @@ class Mixed(Dense):
 
     def mean_entropy(self, posterior: FloatArray) -> FloatArray:
         """Expected noise in the answer given the class."""
-        noise = posterior[:, self._alone] @ self.entropy[:, self._alone].T
-        for members in self.members:
-            if len(members) == 1:
-                continue
+        noise = posterior @ self.entropy.T
+        for members, questions in self._differ:
             mine = posterior[:, members].sum(axis=1)
             rows = np.flatnonzero(mine > NEGLIGIBLE)
-            here = posterior[np.ix_(rows, members)]
-            # of two answers the second says everything
-            tables = self.answers[1:] if self.two else self.answers
-            parts = (np.clip(here @ t[:, members].T / mine[rows, None], 0, 1) for t in tables)
-            noise[rows] += mine[rows, None] * (
-                binary_entropy(next(parts)) if self.two else entropy(parts)
-            )
+            if not len(rows):
+                continue
+            here, at = posterior[np.ix_(rows, members)], np.ix_(questions, members)
+            parts = [np.clip(here @ t[at].T / mine[rows, None], 0, 1) for t in self.answers]
+            mixed = binary_entropy(parts[1]) if self.two else entropy(parts)
+            apart = here @ self.entropy[at].T
+            noise[np.ix_(rows, questions)] += mine[rows, None] * mixed - apart
         return noise
 
     @cached_property
-    def _alone(self) -> NDArray[np.intp]:
-        """Sub-types that are a whole class: their noise is a matrix product."""
-        single = [members for members in self.members if len(members) == 1]
-        return np.concatenate(single) if single else np.zeros(0, dtype=np.intp)
+    def _differ(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Sub-types of each class that has several, and the questions that they answer apart."""
+        found = []
+        for members in self.members:
+            apart = np.any([np.ptp(t[:, members], axis=1) > 0 for t in self.answers], axis=0)
+            if apart.any():
+                found.append((members, np.flatnonzero(apart)))
+        return found
 
 
 class SubtypePolicy(AdaptivePolicy):
