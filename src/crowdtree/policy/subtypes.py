@@ -52,26 +52,28 @@ class Mixed(Dense):
     def mean_entropy(self, posterior: FloatArray) -> FloatArray:
         """Expected noise in the answer given the class."""
         noise = posterior @ self.entropy.T
-        for members, questions in self._differ:
+        for members, questions, chances, apart in self._differ:
             mine = posterior[:, members].sum(axis=1)
             rows = np.flatnonzero(mine > NEGLIGIBLE)
             if not len(rows):
                 continue
-            here, at = posterior[np.ix_(rows, members)], np.ix_(questions, members)
-            parts = [np.clip(here @ t[at].T / mine[rows, None], 0, 1) for t in self.answers]
+            here = posterior[np.ix_(rows, members)]
+            share = np.minimum(here @ chances / mine[rows, None], 1.0)
+            parts = share.reshape(len(rows), -1, len(questions)).swapaxes(0, 1)
             mixed = binary_entropy(parts[1]) if self.two else entropy(parts)
-            apart = here @ self.entropy[at].T
-            noise[np.ix_(rows, questions)] += mine[rows, None] * mixed - apart
+            noise[rows[:, None], questions] += mine[rows, None] * mixed - here @ apart
         return noise
 
     @cached_property
-    def _differ(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Sub-types of each class that has several, and the questions that they answer apart."""
-        found = []
+    def _differ(self) -> list[tuple[NDArray[Any], NDArray[Any], FloatArray, FloatArray]]:
+        """Of each class with sub-types: these, the questions that they answer apart, and tables."""
+        found, whole = [], np.stack(self.answers)
         for members in self.members:
-            apart = np.any([np.ptp(t[:, members], axis=1) > 0 for t in self.answers], axis=0)
-            if apart.any():
-                found.append((members, np.flatnonzero(apart)))
+            questions = np.flatnonzero(np.ptp(whole[:, :, members], axis=2).any(axis=0))
+            if len(questions):
+                chances = whole[:, questions][:, :, members].reshape(-1, len(members)).T
+                apart = self.entropy[questions][:, members].T
+                found.append((members, questions, chances.copy(), apart.copy()))
         return found
 
 
@@ -159,7 +161,11 @@ class SubtypePolicy(AdaptivePolicy):
 
     def by_class(self, log_posterior: FloatArray) -> FloatArray:
         """Logarithm of the probability of each class, along the last axis."""
-        parts = [np.logaddexp.reduce(log_posterior[..., m], axis=-1) for m in self._members]
+        parts = [
+            log_posterior[..., m[0]] if len(m) == 1
+            else np.logaddexp.reduce(log_posterior[..., m], axis=-1)
+            for m in self._members
+        ]  # fmt: skip
         return np.stack(parts, axis=-1)
 
     @cached_property
