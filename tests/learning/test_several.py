@@ -104,7 +104,7 @@ def dawid_skene(columns, problem, truth):
 
 def test_tables_and_labels_of_people_unlike_the_model():
     """Errors go to neighbours, people are of two kinds, items differ in difficulty."""
-    problem, shares, inside, errors = key(), [], [], []
+    problem, shares, inside, never, errors = key(), [], [], [], []
     exists = np.broadcast_to(
         np.arange(5)[:, None, None] < problem.n_answers[:, None], problem.channel.shape[1:]
     )
@@ -112,13 +112,15 @@ def test_tables_and_labels_of_people_unlike_the_model():
         rng = np.random.default_rng(seed)
         columns, truth, skill = neighbours(problem, rng, per_item=3)
         table = table_of(problem, skill)
-        met = exists & (table > 0)  # intervals never reach 0
+        met = exists & (table > 0)
         for gold in (None, {f"i{i}": problem.classes[truth[i]] for i in range(60)}):
             learned = ct.learn(columns, gold, problem=problem)
             assert learned.converged
             assert np.diff(learned.trace).min(initial=0.0) >= 0
             low, high = learned.intervals.table
-            inside.append(((table >= low) & (table <= high))[met].mean())
+            held = (table >= low) & (table <= high)
+            inside.append(held[met].mean())
+            never.append(held[exists & (table == 0)].mean())
             errors.append(np.abs(learned.problem.table - table)[met].mean())
             found = [learned.workers[f"p{i}"].skill for i in range(len(skill))]
             assert np.corrcoef(found, -skill)[0, 1] > 0.8
@@ -131,6 +133,7 @@ def test_tables_and_labels_of_people_unlike_the_model():
         np.testing.assert_allclose(learned.problem.table.sum(axis=0), 1)
         assert np.abs(problem.channel[0] - table)[met].mean() > errors[-1]
     assert np.mean(inside) > 0.93
+    assert np.mean(never) > 0.97  # answers that nobody gives
     mine, bayes, dawid = np.mean(shares, axis=0)
     assert mine > bayes + 0.01
     assert mine > dawid + 0.05
@@ -237,7 +240,8 @@ def test_what_follows_from_a_learned_table(campaign, tmp_path):
         learned.subtypes()
     document = learned.to_dict()
     assert document["table_low"][0][0][0] < document["table"][0][0][0]
-    later = ct.learn(columns, problem=problem)
+    later = ct.learn(columns, problem=problem).with_loss({"pairs": {CLASSES[0]: {CLASSES[1]: 9}}})
+    cost = float(later.expected_loss)
     before = later.calibrate(gold).accuracy
     assert before.known == 60
     new = {"task": ["new"] * 5, "question": QUESTIONS, "worker": list("abcde")}
@@ -246,6 +250,8 @@ def test_what_follows_from_a_learned_table(campaign, tmp_path):
         warnings.simplefilter("ignore")
         names, posterior = later.classify({**new, "label": said})
         later.update({**new, "label": said})
+    assert float(later.expected_loss) != cost
+    assert later.intervals.table.low.shape == later.problem.table.shape
     assert names == ["new"]
     assert later.labels["new"] == problem.classes[0] == problem.classes[posterior[0].argmax()]
     np.testing.assert_allclose(later.problem.table.sum(axis=0), 1)

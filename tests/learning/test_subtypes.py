@@ -293,3 +293,38 @@ def test_items_are_simulated_together_as_one_by_one(mixed, subtypes, recorded):
     assert together.answers.tolist() == alone.answers.tolist()
     assert together.reason.tolist() == alone.reason.tolist()
     assert together.posterior_error == pytest.approx(alone.posterior_error)
+
+
+def test_sub_types_of_questions_with_several_answers():
+    """How strong a pain is repeats whether there is one: the exact posterior counts it once."""
+    strength = ["none", "weak", "strong"]
+    table = {
+        "pain": [[0.5, 0.1], [0.5, 0.9]],
+        "strength": [[0.5, 0.1], [0.3, 0.3], [0.2, 0.6]],
+    }
+    answers = {"strength": strength}
+    problem = ct.Problem.from_table(["a", "b"], None, ["pain", "strength"], table, answers)
+    no, yes = [[1.0, 0.0], [0.0, 1.0]]
+    exact = np.zeros((3, 2, 4))
+    exact[:2, 0] = np.array([no, yes, no, yes]).T
+    exact[:, 1] = np.array([[1, 0, 0], [0, 0.6, 0.4], [1, 0, 0], [0, 1 / 3, 2 / 3]]).T
+    given = {"label": [0, 0, 1, 1], "share": [0.25, 0.25, 0.05, 0.45], "table": exact}
+    policy = SubtypePolicy(problem, **given, target_error=0.01, repeats=1)
+    state = policy.update(policy.start(), Answer(0, 0))
+    once = policy.posterior(state)
+    np.testing.assert_allclose(once, [5 / 6, 1 / 6], atol=1e-6)
+    again = policy.update(state, Answer(1, 0))
+    np.testing.assert_allclose(policy.posterior(again), once, atol=1e-6)
+    known = policy._score("information", np.exp(state.log_posterior)[None], None)
+    assert abs(known).max() < 1e-6  # the second answer follows from the first
+    told = policy._score("information", np.exp(policy.start().log_posterior)[None], None)
+    plain = ct.AdaptivePolicy(problem, 0.01, strict=False)
+    same = plain._score("information", problem.prior[None], None)
+    np.testing.assert_allclose(told, same, atol=1e-6)
+    saved = policy.to_dict()
+    assert saved.pop("policy") == "subtypes"
+    np.testing.assert_allclose(saved["table"], exact, atol=1e-8)
+    with pytest.raises(ct.CrowdtreeError, match="expected 3 answers x 2 questions x 4 sub-types"):
+        SubtypePolicy(problem, **{**given, "table": exact[:2]})
+    with pytest.raises(ct.CrowdtreeError, match="yes_probability, table: expected one of them"):
+        SubtypePolicy(problem, label=[0, 1], share=[0.5, 0.5])

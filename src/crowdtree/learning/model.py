@@ -456,9 +456,7 @@ class Learned(Framed, Saved, Plotted):
         ends = [np.asarray(beta.ppf(q, yes, no)) for q in (tail, 1 - tail)]
         table = None
         if isinstance(self.fit, AnswersFit):
-            yes, no = self.fit.table_counts
-            exists = self.fit.within > 0
-            table = Range(*(np.where(exists, beta.ppf(q, yes, no), 0.0) for q in (tail, 1 - tail)))
+            table = Range(*self.fit.table_range(self.level))
         return Intervals(self.level, Range(*ends), Range(low, high), table)
 
     @property

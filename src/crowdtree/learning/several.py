@@ -39,6 +39,7 @@ _BORROWED = 2.0  # answers of the given table that the other classes are weighed
 _LEAST = 1e-3  # share of an answer in the centre of a prior
 _TINY = 1e-12
 _MAX_ROUNDS = 4
+_SURE = 1 - 1e-12  # probability of a class that counts as known
 
 
 class Within(NamedTuple):
@@ -218,13 +219,15 @@ class AnswersFit(ClassFit):
 
     Rates are those of right answers: `sign` is 1 where some answers are right and others wrong, 0
     where the cell is open. `right_answer` says which are right, `within` their shares among the
-    right, wrong or (in an open cell) all answers, and `within_size` how many answers of its group
-    would tell a share as well: each (answer, question, class).
+    right, wrong or (in an open cell) all answers, `within_size` how many answers of its group
+    would tell a share as well, and `log_none` the log probability that nobody gave an answer about
+    an item of the class: each (answer, question, class).
     """
 
     right_answer: BoolArray
     within: FloatArray
     within_size: FloatArray
+    log_none: FloatArray
 
     @property
     def table(self) -> FloatArray:
@@ -259,12 +262,27 @@ class AnswersFit(ClassFit):
         size = np.maximum(mean * (1 - mean) / variance - 1, 1e-2)
         return mean * size, (1 - mean) * size
 
+    def table_range(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """Credible interval of each entry of the table, from 0 where nobody may give the answer.
+
+        A Beta has no mass at 0. Where it may be, with more than the tail of the interval, that all
+        who gave an answer did so about items of other classes, the answer may not occur at all.
+        """
+        from scipy.stats import beta
+
+        tail, exists = (1 - level) / 2, self.within > 0
+        yes, no = self.table_counts
+        low, high = (np.where(exists, beta.ppf(q, yes, no), 0.0) for q in (tail, 1 - tail))
+        return np.where(self.log_none > np.log(tail), 0.0, low), high
+
     def says_yes(self, question: Any, label: Any) -> BoolArray:
         """Whether an answer is right, for each class."""
         return np.asarray(self.right_answer[label, question])
 
     def count(self, question: int, label: int, mass: FloatArray) -> None:
         """Add an answer with some mass on each class to the shares within its groups."""
+        moved = np.minimum(np.abs(mass), _SURE)
+        self.log_none[label, question] += np.sign(mass) * np.log1p(-moved)
         right, within = self.right_answer[:, question], self.within[:, question]
         size = self.within_size[:, question]
         group = (right == right[label]) & np.asarray(within.any(axis=1))[:, None]
@@ -327,6 +345,7 @@ def fit_answers(
         right_answer=right,
         within=fit.within,
         within_size=np.maximum((size + 1) / wider - 1, 0.02),
+        log_none=fit.passes.counts(np.log1p(-np.minimum(fit.posterior, _SURE))),
     )
 
 

@@ -51,26 +51,30 @@ class Mixed(Dense):
 
     def mean_entropy(self, posterior: FloatArray) -> FloatArray:
         """Expected noise in the answer given the class."""
-        noise = posterior[:, self._alone] @ self.entropy[:, self._alone].T
-        for members in self.members:
-            if len(members) == 1:
-                continue
+        noise = posterior @ self.entropy.T
+        for members, questions, chances, apart in self._differ:
             mine = posterior[:, members].sum(axis=1)
             rows = np.flatnonzero(mine > NEGLIGIBLE)
+            if not len(rows):
+                continue
             here = posterior[np.ix_(rows, members)]
-            # of two answers the second says everything
-            tables = self.answers[1:] if self.two else self.answers
-            parts = (np.clip(here @ t[:, members].T / mine[rows, None], 0, 1) for t in tables)
-            noise[rows] += mine[rows, None] * (
-                binary_entropy(next(parts)) if self.two else entropy(parts)
-            )
+            share = np.minimum(here @ chances / mine[rows, None], 1.0)
+            parts = share.reshape(len(rows), -1, len(questions)).swapaxes(0, 1)
+            mixed = binary_entropy(parts[1]) if self.two else entropy(parts)
+            noise[rows[:, None], questions] += mine[rows, None] * mixed - here @ apart
         return noise
 
     @cached_property
-    def _alone(self) -> NDArray[np.intp]:
-        """Sub-types that are a whole class: their noise is a matrix product."""
-        single = [members for members in self.members if len(members) == 1]
-        return np.concatenate(single) if single else np.zeros(0, dtype=np.intp)
+    def _differ(self) -> list[tuple[NDArray[Any], NDArray[Any], FloatArray, FloatArray]]:
+        """Of each class with sub-types: these, the questions that they answer apart, and tables."""
+        found, whole = [], np.stack(self.answers)
+        for members in self.members:
+            questions = np.flatnonzero(np.ptp(whole[:, :, members], axis=2).any(axis=0))
+            if len(questions):
+                chances = whole[:, questions][:, :, members].reshape(-1, len(members)).T
+                apart = self.entropy[questions][:, members].T
+                found.append((members, questions, chances.copy(), apart.copy()))
+        return found
 
 
 class SubtypePolicy(AdaptivePolicy):
@@ -157,7 +161,11 @@ class SubtypePolicy(AdaptivePolicy):
 
     def by_class(self, log_posterior: FloatArray) -> FloatArray:
         """Logarithm of the probability of each class, along the last axis."""
-        parts = [np.logaddexp.reduce(log_posterior[..., m], axis=-1) for m in self._members]
+        parts = [
+            log_posterior[..., m[0]] if len(m) == 1
+            else np.logaddexp.reduce(log_posterior[..., m], axis=-1)
+            for m in self._members
+        ]  # fmt: skip
         return np.stack(parts, axis=-1)
 
     @cached_property
