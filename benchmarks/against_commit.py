@@ -289,8 +289,8 @@ def write(page: Path, commit: str, rounds: int, lines: list[str]) -> None:
     text = [
         TITLE, "",
         f"Written by `python -m benchmarks.against_commit {commit} --rounds {rounds} "
-        f"--out {page}`.",
-        "", f"Milliseconds of processor time, the least of {rounds} runs that take turns with those of",
+        f"--out {page}`.", "",
+        f"Milliseconds of processor time, the least of {rounds} runs that take turns with those of "
         "that commit, one thread each; and whether both give the same result to the bit.", "",
         "| job | before | now | ratio | same |", "|---|---|---|---|---|", *lines, "",
     ]  # fmt: skip
