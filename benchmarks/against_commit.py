@@ -288,9 +288,10 @@ def write(page: Path, commit: str, rounds: int, lines: list[str]) -> None:
     """Put the section into a page."""
     text = [
         TITLE, "",
-        f"Written by `python -m benchmarks.against_commit {commit} --out {page}`: milliseconds of "
-        f"processor time, the least of {rounds} runs that alternate with those of that commit, one "
-        "thread each; whether both give the same result to the bit.", "",
+        f"Written by `python -m benchmarks.against_commit {commit} --rounds {rounds} "
+        f"--out {page}`.", "",
+        f"Milliseconds of processor time, the least of {rounds} runs that take turns with those of "
+        "that commit, one thread each; and whether both give the same result to the bit.", "",
         "| job | before | now | ratio | same |", "|---|---|---|---|---|", *lines, "",
     ]  # fmt: skip
     head, _, rest = page.read_text().partition(TITLE)

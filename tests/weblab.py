@@ -16,13 +16,8 @@ from crowdtree.store import Store
 from crowdtree.store.background import outbox
 from crowdtree.store.background.outbox import Message
 from crowdtree.store.owner import tokens
-from crowdtree.web import app as application
-from crowdtree.web import background, create_app
+from crowdtree.web import create_app
 from crowdtree.web.worker_process import WorkerProcess
-
-# Nobody waits a second for what happens in the background.
-application.SWEEP_SECONDS = background.BUSY_SECONDS = background.IDLE_SECONDS = 0.1
-background.WATCH_SECONDS = 0.1
 
 CSV = "task,text,gold\n" + "".join(f"i{k},This is item {k}.,\n" for k in range(20))
 

@@ -82,7 +82,7 @@ def check_options(
         ...
     crowdtree.errors.CrowdtreeError: method 'wait' has no option 'second'; did you mean 'seconds'?
     """
-    known = inspect.signature(function).parameters
+    known = _parameters(function)
     named = [name for name, given in known.items() if given.kind is not given.VAR_KEYWORD]
     if len(named) == len(known):
         for name in options:
@@ -90,6 +90,11 @@ def check_options(
                 raise CrowdtreeError(f"{call} has no option {name!r}{did_you_mean(name, named)}")
     if types:
         check_call(function, options)
+
+
+@cache
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(function).parameters
 
 
 def named_options(function: Callable[P, T]) -> Callable[P, T]:
@@ -187,7 +192,7 @@ def _annotations(
     made = function.__init__ if inspect.isclass(function) else function
     names = getattr(inspect.unwrap(made), "__globals__", {})
     found = {}
-    for name, given in inspect.signature(function).parameters.items():
+    for name, given in _parameters(function).items():
         variadic = given.kind in (given.VAR_POSITIONAL, given.VAR_KEYWORD)
         if name not in ("self", "cls") and not variadic and given.annotation is not given.empty:
             choices = tuple(_resolved(given.annotation, names))

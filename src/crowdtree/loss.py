@@ -107,7 +107,7 @@ class Loss:
         found = np.einsum("...c,...c->...", posterior, self.matrix.T[label])
         return np.asarray(found if self.refer is None else np.where(referred, self.refer, found))
 
-    def stakes(self, right: NDArray[np.bool_], members: NDArray[Any]) -> FloatArray:
+    def stakes(self, right_sets: NDArray[np.uint32], members: NDArray[Any]) -> FloatArray:
         """Largest loss that a wrong branch can cause, one row per question, one column per member.
 
         After a wrong answer an item is among the classes for which that answer is right, so its
@@ -115,19 +115,16 @@ class Loss:
 
         Parameters
         ----------
-        right
-            Whether an answer is right, ``right[answer, question, member]``.
+        right_sets
+            Right answers as bits, one row per question, one column per member.
         members
             Classes at the node.
         """
         matrix = self.matrix[np.ix_(members, members)]
-        if right[0].size * len(members) > CELLS and right.shape[1] > 1:
-            rows = [self.stakes(right[:, [q]], members) for q in range(right.shape[1])]
-            return np.concatenate(rows)
-        apart = right[0][:, :, None] < right[0][:, None, :]
-        for here in right[1:]:  # right for the other, wrong for this one
-            apart |= here[:, :, None] < here[:, None, :]
-        return np.asarray(np.where(apart, matrix[None], 0.0).max(axis=2))
+        if right_sets.size * len(members) > CELLS and len(right_sets) > 1:
+            return np.concatenate([self.stakes(row[None], members) for row in right_sets])
+        apart = (~right_sets[:, :, None] & right_sets[:, None]) != 0  # right for the other only
+        return np.asarray(np.where(apart, matrix, 0.0).max(axis=2))
 
     def to_dict(self) -> dict[str, Any]:
         """Write the loss as plain JSON."""

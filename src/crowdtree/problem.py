@@ -303,6 +303,12 @@ class Problem(Framed, Saved, HtmlShown):
         return frozen(right)
 
     @cached_property
+    def right_sets(self) -> NDArray[np.uint32]:
+        """Right answers of each cell as bits, ``right_sets[question, class]``."""
+        bit = np.uint32(1) << np.arange(len(self.right), dtype=np.uint32)
+        return frozen((self.right * bit[:, None, None]).sum(axis=0, dtype=np.uint32))
+
+    @cached_property
     def is_yes_no(self) -> bool:
         """Whether two answers, an outcome and an error per cell say everything."""
         return bool(

@@ -171,6 +171,8 @@ class Tree(Framed, Saved, Drawn):
         count = self.problem.n_answers[question]
         exists = np.arange(children.shape[1]) < count[:, None]
         taken = children != NO_BRANCH
+        if (taken == exists).all():
+            return
         bad = np.flatnonzero((taken & ~exists).any(axis=1) | (taken.sum(axis=1) < 2))
         if len(bad):
             name = self.problem.questions[question[bad[0]]]
@@ -356,9 +358,9 @@ class Tree(Framed, Saved, Drawn):
             return tuple(np.ones(len(step.node)) for step in self.steps)
         found = []
         for step in self.steps:
-            right = problem.right[:, self.question[step.node], step.cls]
+            right = problem.right_sets[self.question[step.node], step.cls]
             rows = [
-                problem.loss.stakes(right[:, None, here], step.cls[here])[0]
+                problem.loss.stakes(right[None, here], step.cls[here])[0]
                 for _, here in _grouped(step.node, np.arange(len(step.node), dtype=np.int32))
             ]
             found.append(np.concatenate(rows))

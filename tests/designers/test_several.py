@@ -213,7 +213,7 @@ def test_stakes_count_labels_of_every_wrong_branch():
     cells = [["a|b", "b|c", "c", "a"]]
     problem = ct.Problem(list("wxyz"), None, ["q"], cells, 0.1, answers=[list("abc")], loss=loss)
     # w errs to c (x or y); x to a (w or z); y to a or b (w, x, z); z to b or c (w, x, y)
-    stakes = problem.loss.stakes(problem.right, np.arange(4))
+    stakes = problem.loss.stakes(problem.right_sets, np.arange(4))
     assert stakes.tolist() == [[9, 3, 7, 1]]
 
 

@@ -117,15 +117,15 @@ def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0
         asked = choose(LevelTable(gain, error, entropy, problem, frontier))
         del gain, error
         frontier = _split(problem, frontier, asked)
-        width = int(problem.n_answers.max())
-        links = np.where(np.diff(frontier.start) > 0, LEAF, NO_BRANCH).astype(np.int32)
+        sizes = np.diff(frontier.start)
+        links = np.where(sizes > 0, LEAF, NO_BRANCH).astype(np.int32)
         question.append(asked)
         children.append(links)
-        several = np.diff(frontier.start) > 1
+        several = sizes > 1
         frontier, pending = _keep(frontier, several), np.flatnonzero(several)
     if not question:
         refuse_unsplit(problem)
-    shape = np.concatenate(children).reshape(-1, width)
+    shape = np.concatenate(children).reshape(-1, problem.n_answers.max())
     return Tree(problem, np.concatenate(question), shape, method)
 
 

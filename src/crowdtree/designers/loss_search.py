@@ -112,7 +112,7 @@ class LossSearch:
             yes = sum(bit for bit, answer in zip(bits, row, strict=True) if answer)
             parts.append((key ^ yes, yes))
         share = problem.prior[members]
-        stake = problem.loss.stakes(problem.right[:, question[:, None], members], members) * share
+        stake = problem.loss.stakes(problem.right_sets[question[:, None], members], members) * share
         cells = np.ix_(np.arange(len(self.error)), question, members)
         risk = (self.error[cells] * stake).sum(axis=2)
         return _Split(

@@ -116,6 +116,7 @@ class PartsSearch:
         progress: Callable[[float, float, int], None] | None = None,
     ) -> None:
         self.right, self.prior, self.loss = problem.right, problem.prior, problem.loss
+        self.right_sets = problem.right_sets
         count = self.right.sum(axis=0)
         self.count = count
         self.error = np.where(count == problem.n_answers[:, None], 0.0, error)
@@ -246,7 +247,7 @@ class PartsSearch:
         error = self.error[np.ix_(asked, members)]
         right, count = right[:, asked], count[asked]
         if self.loss is not None:
-            error = error * self.loss.stakes(right, members)
+            error = error * self.loss.stakes(self.right_sets[np.ix_(asked, members)], members)
         cost, each = error @ share, share / count
         apart = self.apart[members]
         weight = each * rate * apart
@@ -385,7 +386,7 @@ class PartsSearch:
             ]
             stake = 1.0
             if self.loss is not None:
-                stake = self.loss.stakes(right[:, [chosen]], members)[0]
+                stake = self.loss.stakes(self.right_sets[[chosen]][:, members], members)[0]
             error = self.error[chosen, members] * stake
             value += scale * float(error @ (self.prior[members] / divisor))
             if len(question) >= max_nodes:

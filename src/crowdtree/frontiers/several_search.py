@@ -76,7 +76,7 @@ def _sums(options: Options, sets: ClassSets) -> tuple[FloatArray, FloatArray]:
             )
         if problem.loss is not None:
             members = np.flatnonzero(sets.member[place])
-            stakes = problem.loss.stakes(problem.right[:, question, members][:, None], members)[0]
+            stakes = problem.loss.stakes(problem.right_sets[[question]][:, members], members)[0]
             wrong = options.error[:, question, members]
             error[place, question] = wrong @ (stakes * share[members])
     return error, cost

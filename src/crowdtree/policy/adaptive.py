@@ -436,7 +436,7 @@ class AdaptivePolicy(Guaranteed):
             row, question = np.nonzero(counts.any(axis=0))
             if len(row):  # asked before: the next answer leans towards those
                 tables = self._after(question, counts[:, row, question])
-                sides = [side[question] for side in self._tables.sides]
+                sides = [side[question] for side in self._tables.sides] if name == "gbs" else None
                 scores[row, question] = criterion(
                     posterior[row], Pairs(tables, sides, self.problem.loss)
                 )
@@ -446,7 +446,7 @@ class AdaptivePolicy(Guaranteed):
         """P(answer | class) of the next answers to questions that were asked before."""
         rho, answers = self.model.shared_difficulty, self._tables.answers
         heard = counts[: len(answers)]
-        n = heard.sum(axis=0)[:, None]
+        n = heard.sum(axis=0, dtype=heard.dtype)[:, None]
         if len(answers) == 2:
             yes = urn(answers[1][question], rho, heard[1][:, None], n)
             return [1 - yes, yes]
@@ -473,12 +473,12 @@ class AdaptivePolicy(Guaranteed):
         """Choose the best question, averaged over the answers that may still come in."""
         banned = np.zeros((1, self.problem.n_questions), dtype=bool)
         banned[0, list(exclude)] = True
-        if self.repeats is not None:
-            out = np.bincount(outstanding, minlength=banned.shape[1]) if outstanding else 0
-            banned[0] |= state.counts.sum(axis=0) + out >= self.repeats
         if not outstanding:
             posterior = np.exp(state.log_posterior)[None, :]
             return int(self.choose(posterior, state.counts[:, None], left, banned)[0])
+        if self.repeats is not None:
+            out = np.bincount(outstanding, minlength=banned.shape[1])
+            banned[0] |= state.counts.sum(axis=0) + out >= self.repeats
         weight, posterior, counts = self._futures(state, outstanding)
         name = "accuracy" if left <= self.endgame else self.criterion
         worth = weight @ self._score("information", posterior, counts)
