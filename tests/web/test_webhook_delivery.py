@@ -16,12 +16,12 @@ from weblab import Lab, until
 
 
 def test_webhooks_are_signed_and_deliver_every_label_once(app: Lab) -> None:
-    got: list[tuple[str, bytes]] = []
+    got: list[tuple[str, bytes, float]] = []
 
     class Receiver(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
-            got.append((self.headers["x-crowdtree-signature"], body))
+            got.append((self.headers["x-crowdtree-signature"], body, app.clock()))
             self.send_response(500 if len(got) == 1 else 204)  # the first time it fails
             self.end_headers()
 
@@ -40,11 +40,11 @@ def test_webhooks_are_signed_and_deliver_every_label_once(app: Lab) -> None:
 
         def ended() -> bool:
             app.clock.now += 5  # the next try is due
-            return any(json.loads(body)["event"] == "campaign.finished" for _, body in got)
+            return any(json.loads(body)["event"] == "campaign.finished" for _, body, _ in got)
 
         assert until(ended)
         receiver.shutdown()
-    assert all(verify_signature(secret, head, body, app.clock()) for head, body in got)
-    assert not any(verify_signature("other", head, body, app.clock()) for head, body in got)
-    told = [row["task"] for _, body in got[1:] for row in json.loads(body)["labels"]]
+    assert all(verify_signature(secret, head, body, now) for head, body, now in got)
+    assert not any(verify_signature("other", head, body, now) for head, body, now in got)
+    told = [row["task"] for _, body, _ in got[1:] for row in json.loads(body)["labels"]]
     assert sorted(told) == sorted(f"i{k}" for k in range(20))

@@ -252,7 +252,7 @@ def expected_performance(policy: Policy[Any]) -> ExpectedPerformance:
     """Expected performance of a policy: exact for a plan, simulated for others.
 
     >>> import crowdtree as ct
-    >>> round(expected_performance(PlanPolicy(ct.design(ct.example("table1")))).error, 4)
+    >>> round(expected_performance(ct.PlanPolicy(ct.design(ct.example("table1")))).error, 4)
     0.0823
     """
     with warnings.catch_warnings(action="ignore"):
