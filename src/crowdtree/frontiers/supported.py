@@ -18,8 +18,6 @@ from crowdtree.frontiers.priced_search import Priced, Solver, Staffed
 from crowdtree.frontiers.vote_options import Options
 from crowdtree.tree import Tree
 
-__all__ = ["Bound", "Curve", "lower_hull"]
-
 FloatArray = NDArray[np.float64]
 Report = Callable[[int, float, float], None]
 
