@@ -43,9 +43,12 @@ class Placed(Protocol):
     """Something with an error and a cost."""
 
     @property
-    def error(self) -> float: ...
+    def error(self) -> float:
+        """Expected error per item."""
+
     @property
-    def cost(self) -> float: ...
+    def cost(self) -> float:
+        """Expected cost per item."""
 
 
 AnyPlaced = TypeVar("AnyPlaced", bound=Placed)
