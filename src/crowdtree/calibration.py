@@ -34,8 +34,6 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.result_methods import HtmlShown
 from crowdtree.stats import wilson_interval
 
-__all__ = ["FEW", "INDEPENDENT", "Calibration", "Tail", "fit_tail"]
-
 FloatArray = NDArray[np.float64]
 
 _SCALES = np.exp(np.linspace(np.log(0.05), np.log(3.0), 65))

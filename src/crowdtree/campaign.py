@@ -36,25 +36,6 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import UNSURE
 from crowdtree.policy import Answer, Ask, Label, Policy
 
-__all__ = [
-    "Event",
-    "Fate",
-    "ItemState",
-    "Kind",
-    "Rules",
-    "Step",
-    "advance",
-    "after_undos",
-    "answer_weight",
-    "check_people",
-    "counted_answers",
-    "open_questions",
-    "path",
-    "replay_item",
-    "stands",
-    "start_item",
-]
-
 Kind = Literal["answer", "skip", "undo"]
 KINDS = get_args(Kind)
 Fate = Literal[

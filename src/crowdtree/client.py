@@ -20,8 +20,6 @@ from urllib.parse import parse_qsl, urlsplit
 from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["Client", "ServerRefused", "work"]
-
 OVER = ("finished", "done", "all answered", "worker paused")
 """Reasons for which there is no more work, for servers that do not say so."""
 SIGNED = ("participant", "expires", "nonce", "signature")

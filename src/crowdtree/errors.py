@@ -7,16 +7,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = [
-    "CrowdtreeError",
-    "CrowdtreeWarning",
-    "MissingExtra",
-    "listing",
-    "needing",
-    "one_line",
-    "squeeze",
-]
-
 
 class CrowdtreeError(ValueError):
     """A mistake in the input, in one line: what happened, where, and how to fix it.

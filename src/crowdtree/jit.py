@@ -14,8 +14,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
-__all__ = ["can_compile", "compiled"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 SECONDS = {

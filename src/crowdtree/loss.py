@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, listing, one_line
 
-__all__ = ["NEVER", "WITHIN", "Decision", "Loss", "make_loss"]
-
 FloatArray = NDArray[np.float64]
 NEVER = 1000.0
 """Loss of a confusion that must never happen, unless another is given."""

@@ -16,8 +16,6 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["check_participant", "sign_link", "signature_of", "verify_participant"]
-
 DAY = 86_400.0
 MOST_DAYS = 3650
 MOST_DIGITS = 12

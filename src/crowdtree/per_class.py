@@ -10,17 +10,6 @@ from numpy.typing import NDArray
 
 from crowdtree.problem import Problem
 
-__all__ = [
-    "UNDECIDED",
-    "ClassRow",
-    "Confusion",
-    "class_columns",
-    "class_rows",
-    "confusion_columns",
-    "confusions",
-    "precision",
-]
-
 FloatArray = NDArray[np.float64]
 UNDECIDED = "(undecided)"
 """Column of the items without a label."""

@@ -17,18 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from crowdtree.errors import CrowdtreeError
 from crowdtree.voting import majority_error
 
-__all__ = [
-    "ENDLESS",
-    "NOBODY",
-    "Race",
-    "curtailed_race",
-    "margin_race",
-    "nobody_votes",
-    "plurality_error",
-    "plurality_wins",
-    "verdict",
-]
-
 FloatArray = NDArray[np.float64]
 _BLOCK = 4_000_000
 """Numbers of one array of the convolutions."""

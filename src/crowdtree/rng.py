@@ -6,8 +6,6 @@ import numpy as np
 
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["generator"]
-
 
 def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     """Make a generator from a seed; ``None`` means seed 0, so that runs can be repeated.

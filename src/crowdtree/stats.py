@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Z95", "mean_half_width", "normal_quantile", "wilson_interval"]
-
 Z95 = 1.959963984540054
 """Half the width of a normal 95 % interval, in standard deviations."""
 

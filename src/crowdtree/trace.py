@@ -22,8 +22,6 @@ from crowdtree.rng import generator
 from crowdtree.text import percent, plural
 from crowdtree.tree import Tree
 
-__all__ = ["CANT_TELL", "Trace", "TraceStep", "explain", "from_item", "read_answer"]
-
 CANT_TELL = "can't tell"
 
 SHOWN = 5

@@ -25,8 +25,6 @@ from crowdtree.plurality import (
 )
 from crowdtree.problem import Problem
 
-__all__ = ["VOTES", "CellVotes", "VoteRule", "answer_rows", "branch_chances", "curtailed_answers"]
-
 FloatArray = NDArray[np.float64]
 
 

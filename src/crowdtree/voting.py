@@ -16,16 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError
 
-__all__ = [
-    "binomial",
-    "curtailed_votes",
-    "majority_error",
-    "majority_gain",
-    "majority_gains",
-    "margin_error",
-    "margin_votes",
-]
-
 FloatArray = NDArray[np.float64]
 _NEGLIGIBLE = 1e-13
 """A vote is no longer followed once the probability that it is open falls below this."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 
-__all__ = ["sign", "verify_signature"]
-
 OLDEST_SECONDS = 300.0
 
 

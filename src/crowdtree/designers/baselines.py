@@ -14,8 +14,6 @@ from crowdtree.problem import Problem
 from crowdtree.rng import generator
 from crowdtree.tree import Tree
 
-__all__ = ["gain", "gini", "in_order", "random"]
-
 
 def gain(problem: Problem) -> Tree:
     """Ask the question of the largest information gain at each node.

@@ -14,8 +14,6 @@ from crowdtree.outcomes import SEVERAL
 from crowdtree.problem import Problem
 from crowdtree.tree import Tree
 
-__all__ = ["fc", "fc_printed", "fm"]
-
 Choice = NDArray[np.intp]
 
 

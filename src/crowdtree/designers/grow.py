@@ -20,17 +20,6 @@ from crowdtree.outcomes import DASH
 from crowdtree.problem import Problem
 from crowdtree.tree import NO_BRANCH, Tree
 
-__all__ = [
-    "Chooser",
-    "LevelTable",
-    "OpenNodes",
-    "grow",
-    "read_level_compiled",
-    "read_level_plain",
-    "read_level_several",
-    "refuse_unsplit",
-]
-
 IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
 

@@ -14,16 +14,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "SLACK",
-    "all_free",
-    "best_ratio",
-    "best_vertex",
-    "enumerate_choices",
-    "first_best",
-    "top",
-]
-
 FloatArray = NDArray[np.float64]
 Choice = NDArray[np.intp]
 Score = Callable[[FloatArray, FloatArray], FloatArray]

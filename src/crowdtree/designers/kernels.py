@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from crowdtree.jit import compiled
 from crowdtree.problem import Problem
 
-__all__ = ["best_questions", "first_alike", "hull_corners", "read_level"]
-
 IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from crowdtree.problem import DASH, Problem
 
-__all__ = ["MOST_SETS", "LossSearch", "Shape", "TooLarge", "class_weights"]
-
 FloatArray = NDArray[np.float64]
 MOST_SETS = 10_000
 """Sets of classes that are searched; each takes about a tenth of a millisecond."""

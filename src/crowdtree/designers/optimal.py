@@ -24,8 +24,6 @@ from crowdtree.tree import Certificate, Tree
 if TYPE_CHECKING:  # importing it compiles
     from crowdtree.designers.exact.solution import Limits
 
-__all__ = ["LESS_MISCLASSIFIED", "Objective", "Progress", "check_limits", "optimal", "verify"]
-
 Objective = Literal["additive", "exact"]
 LESS_MISCLASSIFIED = "less misclassified"
 """Status of a greedy tree that misclassifies less than the tree of least additive error."""

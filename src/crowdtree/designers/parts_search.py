@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 from crowdtree.problem import Problem
 from crowdtree.tree import NO_BRANCH, Tree
 
-__all__ = ["PartsSearch", "Shape", "one_vote_error"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

@@ -34,8 +34,6 @@ from crowdtree.frontiers.vote_options import Options
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import NO_BRANCH, Tree
 
-__all__ = ["AllPlans", "Limits", "Result", "is_searchable", "least_index"]
-
 FloatArray = NDArray[np.float64]
 MAX_CELLS = 5_000_000
 """Cells of (set of classes, question, votes) up to which all plans are searched."""

@@ -29,8 +29,6 @@ from crowdtree.jit import can_compile
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
 
-__all__ = ["frontier"]
-
 FINISHING = 0.1
 """Share of the time limit that is kept for choosing the votes of the points."""
 

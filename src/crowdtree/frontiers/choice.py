@@ -26,8 +26,6 @@ from crowdtree.staffing import paper_plans
 from crowdtree.text import number, percent
 from crowdtree.tree import Tree
 
-__all__ = ["Frontier", "Goal", "OutOfReach", "Selection"]
-
 
 class OutOfReach(CrowdtreeError):
     """A goal that no plan reaches: the reason, and ways out."""

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from crowdtree.problem import Problem
 
-__all__ = ["ClassSets"]
-
 Fractions = tuple[tuple[int, int], ...]
 """Classes of which a set holds a part only: the class, and into how many parts it was divided."""
 

@@ -16,8 +16,6 @@ from crowdtree.problem import Problem
 from crowdtree.staffing import staff
 from crowdtree.stats import mean_half_width
 
-__all__ = ["Row", "compare", "vote_limit"]
-
 FloatArray = NDArray[np.float64]
 
 RANDOM_DRAWS = 20

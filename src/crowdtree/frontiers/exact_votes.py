@@ -22,8 +22,6 @@ from crowdtree.frontiers.supported import Curve, lower_hull
 from crowdtree.frontiers.vote_options import KEPT_CELLS, Options
 from crowdtree.tree import NO_BRANCH, Tree
 
-__all__ = ["ExactVotes", "Verdicts", "shown_plans"]
-
 FloatArray = NDArray[np.float64]
 Choice = NDArray[np.intp]
 

@@ -12,8 +12,6 @@ from crowdtree.evaluation import Evaluation, evaluate
 from crowdtree.fixed_plan import Plan
 from crowdtree.result_methods import HtmlShown
 
-__all__ = ["Point"]
-
 
 @dataclass(frozen=True, eq=False)
 class Point(HtmlShown):

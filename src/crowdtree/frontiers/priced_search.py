@@ -16,8 +16,6 @@ from crowdtree.frontiers.vote_options import Options
 from crowdtree.problem import DASH
 from crowdtree.tree import Tree
 
-__all__ = ["DESIGNS", "Priced", "Solver", "Staffed", "exact_solver", "greedy_trees", "more_votes"]
-
 DESIGNS = ("fc", "gain", "gini")
 GREEDY_PRICES = np.geomspace(0.3, 1e-5, 12)
 """Prices, relative to the mean price of an answer, for which a greedy tree is designed."""

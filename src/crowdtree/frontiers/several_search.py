@@ -15,8 +15,6 @@ from crowdtree.frontiers.priced_search import Priced, Solver, Staffed
 from crowdtree.frontiers.vote_options import Options
 from crowdtree.tree import NO_BRANCH, Tree
 
-__all__ = ["MAX_CELLS", "class_sets", "several_solver"]
-
 FloatArray = NDArray[np.float64]
 MAX_CELLS = 2_000_000
 """Cells of (set of classes, question, votes) up to which all sets are searched."""

@@ -18,8 +18,6 @@ from crowdtree.frontiers.priced_search import Priced, Solver, Staffed
 from crowdtree.frontiers.vote_options import Options
 from crowdtree.tree import Tree
 
-__all__ = ["Bound", "Curve", "lower_hull"]
-
 FloatArray = NDArray[np.float64]
 Report = Callable[[int, float, float], None]
 
@@ -45,9 +43,12 @@ class Placed(Protocol):
     """Something with an error and a cost."""
 
     @property
-    def error(self) -> float: ...
+    def error(self) -> float:
+        """Expected error per item."""
+
     @property
-    def cost(self) -> float: ...
+    def cost(self) -> float:
+        """Expected cost per item."""
 
 
 AnyPlaced = TypeVar("AnyPlaced", bound=Placed)

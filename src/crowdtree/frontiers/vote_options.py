@@ -19,8 +19,6 @@ from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
 from crowdtree.votes import VOTES, CellVotes, answer_rows, branch_chances
 
-__all__ = ["Branching", "Options", "question_prices"]
-
 FloatArray = NDArray[np.float64]
 Index = NDArray[np.intp] | NDArray[np.int32] | np.intp
 LEAST_PRICE, MOST_PRICE = 1e-12, 1e12  # beyond, products of price and error overflow or underflow

@@ -18,19 +18,6 @@ from crowdtree.problem import Problem
 from crowdtree.simulation import Estimate, Run, simulate
 from crowdtree.text import rounded_up
 
-__all__ = [
-    "ITEMS",
-    "MENU_ITEMS",
-    "AdaptiveCurve",
-    "Report",
-    "expected_performance",
-    "quick_items",
-    "reachable_goal",
-    "run_cost",
-    "silent",
-    "simulated_performance",
-]
-
 Report = Callable[[float, str], None]
 """Receives the share of the work that is done (0 to 1), and what is being done."""
 ITEMS = 20_000

@@ -16,8 +16,6 @@ from crowdtree.result_methods import Framed, HtmlShown, Saved
 from crowdtree.simulation import Estimate
 from crowdtree.text import amount, number, percent
 
-__all__ = ["ExpectedPerformance", "PlanChoice", "PlanChoices"]
-
 Kind = Literal["adaptive", "tree"]
 
 

@@ -15,14 +15,6 @@ from crowdtree.simulation import simulate
 if TYPE_CHECKING:
     from crowdtree.audit import Forecast
 
-__all__ = [
-    "CertificateCost",
-    "certificate_cost",
-    "forecast_checks",
-    "people_costs",
-    "performance_job",
-]
-
 WATCHED_ITEMS = 300
 """Items of the simulated campaign that watches its table, which is slow."""
 PEOPLE_ITEMS = 2000

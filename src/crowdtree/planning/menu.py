@@ -18,8 +18,6 @@ from crowdtree.policy import Policy
 from crowdtree.problem import Problem
 from crowdtree.text import number, percent
 
-__all__ = ["PlanMenu", "make_menu", "menu_targets"]
-
 TARGETS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001)
 DEFAULT_TARGETS = (0.02, 0.05, 0.01, 0.1)
 MENU_TIME = 0.3

@@ -15,8 +15,6 @@ from crowdtree.policy import PlanPolicy
 from crowdtree.problem import DASH, Problem
 from crowdtree.simulation import Estimate
 
-__all__ = ["MAX_POINTS", "MAX_VOTES", "best_tree", "no_first_question", "tree_choice", "value_of"]
-
 MAX_VOTES: dict[Vote, int] = {"margin": 25, "majority": 51}
 MAX_POINTS = 40
 

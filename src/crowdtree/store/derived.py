@@ -9,16 +9,6 @@ from functools import lru_cache
 
 from crowdtree.store.settings import Settings
 
-__all__ = [
-    "code_of",
-    "file_name",
-    "item_name",
-    "network_mark",
-    "new_secret",
-    "personal_code",
-    "signing_key",
-]
-
 MOST_ENDING = 4
 """Longest extension of a file name that is kept."""
 

@@ -13,17 +13,6 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from crowdtree.errors import CrowdtreeError
 from crowdtree.languages import english
 
-__all__ = [
-    "NotFound",
-    "Refused",
-    "Unavailable",
-    "database_errors",
-    "disk_error",
-    "driver_name",
-    "is_outage",
-    "unavailable",
-]
-
 log = logging.getLogger("crowdtree.store")
 OUTAGES = {"OperationalError", "InterfaceError", "InternalError", "TimeoutError"}
 """Errors of drivers that a repeated request may not meet; all others are errors of statements."""

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 
 from crowdtree.store.errors import Refused
 
-__all__ = ["merge", "read_seen", "seen_of"]
-
 LENGTH = 16
 SHORT = 40
 """Longest new value that is repeated in a refusal."""

@@ -19,19 +19,6 @@ from crowdtree.store.serving.item import shown_item
 from crowdtree.store.serving.training import Lesson, lessons
 from crowdtree.store.types import AnyPolicy, JsonObject
 
-__all__ = [
-    "Feedback",
-    "Learner",
-    "Practice",
-    "Training",
-    "agree",
-    "feedback",
-    "learner",
-    "next_lesson",
-    "practise",
-    "training_of",
-]
-
 ANSWERS = ("no", "yes")
 
 

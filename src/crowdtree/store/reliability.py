@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from crowdtree.learning.worker_tracker import SPREAD
 from crowdtree.problem import DASH, Problem
 
-__all__ = ["Level", "carried_skill", "expected_right", "level_of", "skill_variance", "used_skill"]
-
 LEAST_ERROR = 1e-4
 
 

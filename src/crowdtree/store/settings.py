@@ -16,8 +16,6 @@ from crowdtree.campaign import Rules
 from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.languages import catalogues, check_overrides
 
-__all__ = ["MICRO", "Settings", "checked_settings", "stored_settings", "web_address"]
-
 log = logging.getLogger("crowdtree.store")
 MICRO = 1_000_000
 """Money is stored in whole millionths."""

@@ -6,8 +6,6 @@ from typing import Any, TypeAlias
 
 from crowdtree.policy import Policy
 
-__all__ = ["AnyPolicy", "JsonObject"]
-
 AnyPolicy: TypeAlias = Policy[Any]
 """A policy; what its states are made of concerns only the policy itself."""
 JsonObject: TypeAlias = dict[str, Any]

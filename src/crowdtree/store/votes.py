@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypedDict
 
-__all__ = ["Votes", "counted_votes"]
-
 
 class Votes(TypedDict):
     """Consecutive votes on one question."""

@@ -10,8 +10,6 @@ from urllib.parse import urlsplit
 
 from crowdtree.errors import CrowdtreeError
 
-__all__ = ["NotPublic", "check_address", "check_url", "is_public", "public_address"]
-
 LOOKUP_SECONDS = 5.0
 """How long saving a webhook waits for the look-up of its host."""
 LOOKUPS = ThreadPoolExecutor(32, "crowdtree-lookup")

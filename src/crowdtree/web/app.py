@@ -39,8 +39,6 @@ from crowdtree.web.pages.base import error_page
 from crowdtree.web.state import HERE, AppState, Options
 from crowdtree.web.webhook_delivery import Deliveries
 
-__all__ = ["create_app"]
-
 log = logging.getLogger("crowdtree.web")
 SWEEP_SECONDS = 1.0
 

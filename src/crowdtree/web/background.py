@@ -12,8 +12,6 @@ from sqlalchemy.engine import Connection
 from crowdtree.store.background.stalled import Findings
 from crowdtree.web.state import AppState
 
-__all__ = ["WATCH_SECONDS", "assess", "check_stalled", "maintain", "watch"]
-
 WATCH_SECONDS = 0.25
 """Between two looks at the answers, so that workers do not wait for them."""
 BUSY_SECONDS = 1.0

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 else:
     BaseProtocol = AutoHTTPProtocol
 
-__all__ = ["WHOLE", "GuardedProtocol", "SilentConnections"]
-
 log = logging.getLogger("crowdtree.web")
 SILENT_SECONDS = 10.0
 """How long a connection may take for a request line and its headers."""

@@ -16,17 +16,6 @@ from crowdtree.store import NotFound, Refused, Unavailable
 from crowdtree.store.errors import database_errors, disk_error, is_outage, unavailable
 from crowdtree.web.hints import api_words
 
-__all__ = [
-    "FAULT",
-    "HttpError",
-    "Refusal",
-    "add_handlers",
-    "error_response",
-    "fault_of",
-    "outage",
-    "refusal_of",
-]
-
 FAULT = "Something went wrong on the server; the server log has the details. Try again."
 RETRY = {"retry-after": "1"}
 """Headers of every 503: the request may be repeated."""

@@ -28,8 +28,6 @@ from crowdtree.web.request_metrics import ROUTE
 from crowdtree.web.services import assignments
 from crowdtree.web.state import AppState
 
-__all__ = ["FastPath"]
-
 log = logging.getLogger("crowdtree.web")
 
 BODIES: dict[str, type[BaseModel]] = {

@@ -11,8 +11,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from crowdtree.web.logs import HEADER, REQUEST_ID, request_id
 from crowdtree.web.request_metrics import observe
 
-__all__ = ["Guard", "clean_path"]
-
 log = logging.getLogger("crowdtree.access")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' https: data:; "

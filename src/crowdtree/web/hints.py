@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["PASTED", "api_words", "page_words"]
-
 OPTION = re.compile(r" \(--[a-z][^)]*\)")
 FIELD = re.compile(r"^(problem|plan)\.json\b")
 ARGUMENT = re.compile(

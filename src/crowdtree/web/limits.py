@@ -11,8 +11,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from crowdtree.web.errors import Refusal, error_response
 from crowdtree.web.headers import clean_path
 
-__all__ = ["BodyLimit", "client_address"]
-
 log = logging.getLogger("crowdtree.web")
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 SMALL = 64 * KIB

@@ -11,8 +11,6 @@ import time
 from contextvars import ContextVar
 from typing import Literal
 
-__all__ = ["REQUEST_ID", "JsonLines", "LogFormat", "configure", "request_id"]
-
 LogFormat = Literal["text", "json"]
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 """Id of the request that is being served, also in threads that work for it."""

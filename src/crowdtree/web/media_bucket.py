@@ -24,8 +24,6 @@ from crowdtree.store.db.campaign_row import Campaign
 from crowdtree.store.derived import file_name
 from crowdtree.store.errors import Unavailable
 
-__all__ = ["SIGNED_SECONDS", "Bucket"]
-
 SIGNED_SECONDS = 900
 """How long a signed address works: long enough to watch a video."""
 PLACE = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([\w./-]*))?", re.ASCII)

@@ -14,8 +14,6 @@ from crowdtree.files.private import private_folder
 from crowdtree.store.db.campaign_row import Campaign
 from crowdtree.store.derived import file_name
 
-__all__ = ["Folder", "MediaFiles", "is_bucket", "open_media"]
-
 
 class MediaFiles(Protocol):
     """Uploaded files of campaigns."""

@@ -26,8 +26,6 @@ from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.plan_jobs import Wish, make_wished, policy_of, read_menu, table_size
 from crowdtree.web.worker_process import WorkerProcess
 
-__all__ = ["PlanCache"]
-
 T = TypeVar("T")
 MAX_MENUS = 8
 MAX_PERFORMANCES = 200

@@ -23,17 +23,6 @@ from crowdtree.reading import shown
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.tree import Tree
 
-__all__ = [
-    "EXAMPLE",
-    "Wish",
-    "make_wished",
-    "policy_of",
-    "problem_from_bytes",
-    "read_menu",
-    "table_size",
-    "wish_of",
-]
-
 EXAMPLE = "example:"
 PLAN_KINDS = ("choices", "policy", "plan", "tree")
 SUFFIXES = (".csv", ".xlsx", ".yaml", ".yml", ".json")

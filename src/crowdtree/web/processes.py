@@ -10,8 +10,6 @@ import signal
 import threading
 from multiprocessing.connection import wait
 
-__all__ = ["allow_connections", "end_with_parent"]
-
 log = logging.getLogger("crowdtree.web")
 GRACE_SECONDS = 10.0
 """Seconds for a graceful end after the parent process has died."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 
-__all__ = ["MOST_LINK", "qr_svg"]
-
 MOST_LINK = 1000
 """Characters of a link; the code of a longer one is too fine for phones."""
 BORDER = 4

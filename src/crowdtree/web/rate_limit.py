@@ -8,8 +8,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
 
-__all__ = ["RateLimit", "network"]
-
 
 class RateLimit:
     """Allow a number of attempts per address and period; a successful attempt is refunded.

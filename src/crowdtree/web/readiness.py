@@ -7,8 +7,6 @@ import time
 
 from crowdtree.store import Store, Unavailable
 
-__all__ = ["Readiness"]
-
 KEPT_SECONDS = 1.0
 """How long a result holds, so that nobody can make the server write without end."""
 PATIENCE = 5.0

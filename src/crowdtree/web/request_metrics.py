@@ -10,8 +10,6 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from starlette.types import Scope
 
-__all__ = ["SHARED", "observe", "request_collectors"]
-
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 """Variable with the folder in which several processes of one server share their counts."""
 ROUTE = "crowdtree.route"

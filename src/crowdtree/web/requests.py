@@ -14,8 +14,6 @@ from starlette.responses import StreamingResponse
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.web.state import AppState
 
-__all__ = ["Number", "address_of", "event_response", "state_of"]
-
 Number = Annotated[int, Path(ge=1, le=2**53)]
 EVENT_SECONDS = 1.0
 

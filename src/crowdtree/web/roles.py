@@ -10,8 +10,6 @@ from __future__ import annotations
 from crowdtree.store.owner.owners import may
 from crowdtree.store.owner.tokens import OwnerRole
 
-__all__ = ["ROUTES", "least_role", "refused"]
-
 SAFE = ("GET", "HEAD", "OPTIONS")
 ROUTES: dict[str, OwnerRole] = {
     # the owner's own sessions and tokens

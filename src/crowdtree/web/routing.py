@@ -25,8 +25,6 @@ from crowdtree.web.auth import (
 from crowdtree.web.errors import refusal_of
 from crowdtree.web.requests import state_of
 
-__all__ = ["GuardedRoute", "read_json"]
-
 Check = Callable[[Request], Awaitable[object]]
 CHECKS: dict[Callable[..., object], Check] = {
     owner_needed: known_owner,

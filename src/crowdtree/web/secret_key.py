@@ -16,8 +16,6 @@ from cryptography.fernet import Fernet, InvalidToken
 from crowdtree.errors import CrowdtreeError
 from crowdtree.files.private import make_private, open_private
 
-__all__ = ["SEALED", "VARIABLE", "SecretKey"]
-
 VARIABLE = "CROWDTREE_SECRET_KEY"
 LEAST = 32
 SEALED = "sealed:"

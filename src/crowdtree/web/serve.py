@@ -32,8 +32,6 @@ from crowdtree.web.secret_key import SEALED, SecretKey
 from crowdtree.web.state import Options
 from crowdtree.web.stopping import before_stopping
 
-__all__ = ["LINK_SECONDS", "Serving", "application", "beside", "owner_link", "run"]
-
 VARIABLE = "CROWDTREE_SERVING"
 LINK_SECONDS = 86_400.0
 MOST_PORT = 65_535

@@ -26,8 +26,6 @@ from crowdtree.web.secret_key import SecretKey
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["AppState", "Options", "Waiters"]
-
 HERE = Path(__file__).parent
 FAILURES_PER_MINUTE = 20
 """Failed logins allowed per address per minute."""

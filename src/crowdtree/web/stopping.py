@@ -10,8 +10,6 @@ import threading
 from collections.abc import Callable
 from types import FrameType
 
-__all__ = ["before_stopping"]
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

@@ -21,8 +21,6 @@ from crowdtree.web.addresses import LOOKUPS, public_address
 from crowdtree.web.state import AppState
 from crowdtree.webhooks import sign
 
-__all__ = ["Deliveries", "post"]
-
 DEADLINE = 10.0
 """Seconds for a whole delivery: look-up, connection, request and status line."""
 MOST_AT_ONCE = 256

@@ -21,8 +21,6 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.planning import Report
 from crowdtree.store import Unavailable
 
-__all__ = ["WorkerProcess", "silent"]
-
 T = TypeVar("T")
 MOST_SECONDS = 120.0
 MOST_WAITING = 8

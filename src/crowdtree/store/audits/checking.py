@@ -35,19 +35,6 @@ from crowdtree.store.queries.corrections import last_corrections
 from crowdtree.store.queries.revisions import list_revisions
 from crowdtree.store.types import JsonObject
 
-__all__ = [
-    "AuditorLink",
-    "Handed",
-    "auditor_of",
-    "hand_out",
-    "invite_auditor",
-    "listed_auditors",
-    "record",
-    "results_of",
-    "revoke_auditor",
-    "start",
-]
-
 HOLD_SECONDS = 900.0
 """How long a person may hold an item before it is handed to somebody else."""
 SEEDS = 2**53

@@ -20,8 +20,6 @@ from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.types import AnyPolicy
 from crowdtree.text import plural
 
-__all__ = ["calibrate", "calibrated", "checked_truths"]
-
 
 class SaidAnswer(NamedTuple):
     """An answer about an item that was not taken back."""

@@ -28,18 +28,6 @@ from crowdtree.store.queries.export import LabelRow
 from crowdtree.store.serving.item import CHECKED
 from crowdtree.store.types import JsonObject
 
-__all__ = [
-    "AuditReport",
-    "AuditSummary",
-    "Coverage",
-    "audit_report",
-    "audit_summary",
-    "certificate",
-    "coverage",
-    "history_of",
-    "unsure_items",
-]
-
 FORECAST_REPLAYS = 40
 
 

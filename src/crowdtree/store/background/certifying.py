@@ -29,8 +29,6 @@ from crowdtree.store.serving.worker_quality import relearn
 from crowdtree.store.types import JsonObject
 from crowdtree.text import percent, plural
 
-__all__ = ["ASKING", "WAITING", "Certifying", "Standing"]
-
 MOST_ROUNDS = 3
 """How often a campaign asks again because an audit found too many wrong labels."""
 AIM = 0.5

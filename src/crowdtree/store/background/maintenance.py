@@ -29,8 +29,6 @@ from crowdtree.store.serving.unit_of_work import UnitOfWork
 from crowdtree.store.serving.worker_quality import apply_judgements
 from crowdtree.store.settings import Settings, stored_settings
 
-__all__ = ["Maintenance"]
-
 log = logging.getLogger("crowdtree.store")
 OPEN_AT_ONCE = 200
 NEW_AT_ONCE = 5000

@@ -25,8 +25,6 @@ from crowdtree.store.db.tables import (
 from crowdtree.store.queries.export import LabelRow, label_rows
 from crowdtree.store.types import JsonObject
 
-__all__ = ["Body", "Message", "claim", "settle_hook"]
-
 LABELS_AT_ONCE = 100
 MOST_CLAIMED = 1000
 MOST_FAILURES = 20

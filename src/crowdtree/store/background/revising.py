@@ -18,8 +18,6 @@ from crowdtree.store.serving.item import FINAL, ServedCampaign
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 from crowdtree.store.serving.worker_quality import relearn
 
-__all__ = ["Revising"]
-
 AT_ONCE = 200
 LOADED_AT_ONCE = 10
 SECONDS_AT_ONCE = 0.05

@@ -32,8 +32,6 @@ from crowdtree.store.serving.item import NO_WORKERS, ServedCampaign, item_state
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 
-__all__ = ["AWAY_SECONDS", "Findings", "StalledItems"]
-
 AWAY_SECONDS = 900.0
 """A worker who was not seen for this long is not present."""
 LOOK_SECONDS = 5.0

@@ -34,8 +34,6 @@ from crowdtree.store.settings import Settings, stored_settings
 if TYPE_CHECKING:
     from crowdtree.store import Store
 
-__all__ = ["Trusting"]
-
 VOUCHED = ("invited", "owner")
 """Why workers are known for whom the owner vouches; the second are never suspected."""
 MOST_ANSWERS = 20_000

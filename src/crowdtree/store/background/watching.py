@@ -44,8 +44,6 @@ from crowdtree.store.serving.item import ServedCampaign
 if TYPE_CHECKING:
     from crowdtree.store import Store
 
-__all__ = ["Watching"]
-
 log = logging.getLogger("crowdtree.store")
 
 _Row = sa.Row[Any]

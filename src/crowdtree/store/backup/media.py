@@ -26,18 +26,6 @@ from crowdtree.files.private import open_private, private_folder
 from crowdtree.store.derived import file_name
 from crowdtree.store.errors import Unavailable
 
-__all__ = [
-    "Bucket",
-    "Media",
-    "MediaMember",
-    "Target",
-    "is_media",
-    "media_files",
-    "own_names",
-    "secrets_of",
-    "target_of",
-]
-
 MEMBER = re.compile(r"(media|stored)/(\d+)/([^/\\\0]+)", re.ASCII)
 
 

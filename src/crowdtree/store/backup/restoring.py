@@ -23,8 +23,6 @@ from crowdtree.store.backup.writing import CHUNK, FORMAT, MANIFEST, Manifest, me
 from crowdtree.store.db.engine import is_sqlite, make_engine, make_tables
 from crowdtree.store.db.tables import SCHEMA_VERSION, metadata
 
-__all__ = ["restore"]
-
 MOST_MANIFEST = 2**28
 """Bytes of the list of parts, which names every uploaded file."""
 MOST_LINE = 2**28

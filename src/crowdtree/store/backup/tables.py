@@ -13,8 +13,6 @@ from sqlalchemy.engine import Connection
 from crowdtree.store.db.engine import is_sqlite
 from crowdtree.store.db.tables import schema_version
 
-__all__ = ["dump", "last_ids", "load", "set_last_ids", "table_names"]
-
 AT_ONCE = 1000
 
 

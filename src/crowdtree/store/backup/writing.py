@@ -21,8 +21,6 @@ from crowdtree.store.backup.tables import dump, last_ids, table_names
 from crowdtree.store.db.engine import make_engine, snapshot
 from crowdtree.store.db.tables import schema_version
 
-__all__ = ["FORMAT", "MANIFEST", "Manifest", "back_up", "member_of"]
-
 FORMAT = "crowdtree backup 1"
 MANIFEST = "backup.json"
 CHUNK = 2**20

@@ -19,18 +19,6 @@ from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 from crowdtree.text import short
 
-__all__ = [
-    "AT_ONCE",
-    "EVER_ASKED",
-    "MOST_REASON",
-    "SET_STATUS",
-    "FoundItem",
-    "begin",
-    "check_reason",
-    "find_items",
-    "logs_of",
-]
-
 AT_ONCE = 200
 """Items that are changed per transaction."""
 MOST_REASON = 2000

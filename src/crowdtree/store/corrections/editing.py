@@ -26,8 +26,6 @@ from crowdtree.store.errors import NotFound
 from crowdtree.store.types import JsonObject
 from crowdtree.text import short
 
-__all__ = ["MOST_TEXT", "Edited", "edit_item", "edit_texts"]
-
 MOST_TEXT = 2000
 """Characters of a question's text or of a class's explanation."""
 PLACES = {"questions": "text", "classes": "description"}

@@ -31,8 +31,6 @@ from crowdtree.store.queries.monitor_log import (
 from crowdtree.store.types import AnyPolicy
 from crowdtree.text import plural
 
-__all__ = ["Corrected", "Table", "exclude", "include", "next_table", "planned", "still_excluded"]
-
 Actor = Literal["owner", "server"]
 
 

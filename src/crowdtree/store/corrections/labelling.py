@@ -36,8 +36,6 @@ from crowdtree.store.serving.unit_of_work import UnitOfWork
 from crowdtree.store.serving.worker_quality import relearn
 from crowdtree.text import plural, short
 
-__all__ = ["LabelledByHand", "check_wanted", "correct"]
-
 
 class LabelledByHand(TypedDict):
     """How many labels were given by hand, and how many were taken back."""

@@ -26,8 +26,6 @@ from crowdtree.store.serving.item import (
 from crowdtree.store.serving.revise import replayed
 from crowdtree.text import plural
 
-__all__ = ["Preview", "preview"]
-
 MOST_ITEMS = 5000
 """Items that are replayed for a preview."""
 AT_ONCE = 500

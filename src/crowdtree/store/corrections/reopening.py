@@ -25,8 +25,6 @@ from crowdtree.store.serving.revise import revise
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 from crowdtree.text import plural, short
 
-__all__ = ["items_of_tasks", "reopen"]
-
 CLOSED = (ItemStatus.SET_ASIDE, ItemStatus.WITHDRAWN)
 SET_ASIDE = Sql(
     f"""SELECT id FROM items WHERE campaign_id = :campaign AND status = {ItemStatus.SET_ASIDE:d}

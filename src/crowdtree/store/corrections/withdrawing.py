@@ -19,8 +19,6 @@ from crowdtree.store.serving.settle import count_label, settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 from crowdtree.store.serving.worker_quality import relearn
 
-__all__ = ["withdraw"]
-
 
 def withdraw(
     connection: Connection, number: int, ids: Sequence[int], now: float, reason: str = ""

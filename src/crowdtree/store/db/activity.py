@@ -15,21 +15,6 @@ from crowdtree.store.db.labels import hold_readers
 from crowdtree.store.db.tables import activity
 from crowdtree.store.types import JsonObject
 
-__all__ = [
-    "COMMAND_LINE",
-    "EVENTS",
-    "MOST_LISTED",
-    "ORIGIN",
-    "SERVER",
-    "ActivityEntry",
-    "Actor",
-    "Origin",
-    "acting",
-    "list_activity",
-    "list_people",
-    "note",
-]
-
 EVENTS = {
     "alarm": "table.alarm",
     "suspect": "worker.suspected",

@@ -19,23 +19,6 @@ from crowdtree.store.errors import NotFound
 from crowdtree.store.settings import Settings, stored_settings
 from crowdtree.store.types import AnyPolicy, JsonObject
 
-__all__ = [
-    "LEFT_TO_OWNER",
-    "Campaign",
-    "CampaignStatus",
-    "CampaignSummary",
-    "add_to_tallies",
-    "definition_of",
-    "flow",
-    "flows",
-    "get_campaign",
-    "last_line",
-    "list_campaigns",
-    "read_policy",
-    "tally",
-    "touch",
-]
-
 CampaignStatus = Literal["draft", "running", "paused", "finishing", "finished"]
 LEFT_TO_OWNER = "waiting for you to finish it: some labels rest on strangers alone"
 """Why a campaign whose items all have their label goes on running."""

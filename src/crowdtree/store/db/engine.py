@@ -16,8 +16,6 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.files.private import make_private, open_private
 from crowdtree.store.db.tables import SCHEMA_VERSION, metadata, schema_version
 
-__all__ = ["empty_log", "ensure_tables", "is_sqlite", "make_engine", "make_tables", "snapshot"]
-
 BUSY_SECONDS = 30
 EMPTYING = 1000
 """Milliseconds that emptying the log may hold up those who write, while others read."""

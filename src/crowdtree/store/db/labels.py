@@ -15,8 +15,6 @@ from crowdtree.store.db import statements as sql
 from crowdtree.store.db.engine import is_sqlite
 from crowdtree.store.db.sql import Sql, run, send_many
 
-__all__ = ["hold_readers", "wait_for_labels", "write_labels"]
-
 WRITING = Sql("SELECT pg_advisory_xact_lock_shared(7420818)")
 READING = Sql("SELECT pg_advisory_xact_lock(7420818)")
 

@@ -21,25 +21,6 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.store.db.engine import is_sqlite
 
-__all__ = [
-    "Many",
-    "Pending",
-    "Query",
-    "Sql",
-    "exists",
-    "fetch",
-    "fetch_ids",
-    "fetch_one",
-    "fetch_pieces",
-    "fetch_sorted",
-    "pragma",
-    "run",
-    "run_many",
-    "send",
-    "send_many",
-    "transaction",
-]
-
 Values = Mapping[str, object]
 PIECE = 2000
 PACK = 500

@@ -4,18 +4,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = [
-    "GIVEN_BACK",
-    "ITEM_STATUSES",
-    "LIVE_LEASES",
-    "STANDS",
-    "ItemStatus",
-    "LeaseState",
-    "in_states",
-    "lease_token",
-    "split_lease",
-]
-
 
 class ItemStatus(IntEnum):
     """Progress of an item."""

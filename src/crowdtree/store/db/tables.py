@@ -15,35 +15,6 @@ from sqlalchemy.types import TypeEngine
 
 from crowdtree.store.db.states import LIVE_LEASES, LeaseState
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "activity",
-    "answers",
-    "audits",
-    "budgets",
-    "campaigns",
-    "checks",
-    "corrections",
-    "credentials",
-    "deliveries",
-    "exclusions",
-    "items",
-    "judgements",
-    "labels",
-    "leases",
-    "metadata",
-    "monitors",
-    "open_questions",
-    "owners",
-    "revisions",
-    "schema_version",
-    "tallies",
-    "waiting",
-    "webhooks",
-    "withdrawals",
-    "workers",
-]
-
 SCHEMA_VERSION = "1"
 """To be increased with every change of the tables."""
 metadata = sa.MetaData(

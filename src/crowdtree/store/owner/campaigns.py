@@ -29,19 +29,6 @@ from crowdtree.store.derived import new_secret
 from crowdtree.store.settings import MICRO, Settings, checked_settings
 from crowdtree.store.types import AnyPolicy
 
-__all__ = [
-    "MOST_NAME",
-    "add_items",
-    "change_settings",
-    "check_policy",
-    "create",
-    "pause_finished",
-    "rename",
-    "set_status",
-    "storable",
-    "stored_items",
-]
-
 MOVES: dict[CampaignStatus, tuple[CampaignStatus, ...]] = {
     "running": ("draft", "paused", "finished"),
     "paused": ("running",),

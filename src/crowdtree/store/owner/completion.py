@@ -12,8 +12,6 @@ from crowdtree.store.db.tables import workers
 from crowdtree.store.derived import code_of
 from crowdtree.store.owner import tokens
 
-__all__ = ["End", "look_at_end", "note_end"]
-
 
 class End(TypedDict):
     """What a worker is told at the end; without enough accepted answers no code and no link."""

@@ -28,8 +28,6 @@ from crowdtree.store.db.tables import (
 )
 from crowdtree.store.owner.people import check_worker, set_worker_status
 
-__all__ = ["Deleted", "delete_campaign", "erase_worker", "remove_rows"]
-
 ERASED = "personal data deleted"
 IN_USE = ("running", "finishing")
 PARENTS = {"worker_id": workers, "webhook_id": webhooks, "item_id": items, "audit_id": audits}

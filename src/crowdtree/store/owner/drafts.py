@@ -11,8 +11,6 @@ from crowdtree.store.db.tables import campaigns
 from crowdtree.store.owner.deleting import remove_rows
 from crowdtree.store.types import AnyPolicy
 
-__all__ = ["change_policy", "discard"]
-
 
 def change_policy(connection: Connection, number: int, policy: AnyPolicy, now: float) -> None:
     """Replace the policy of a draft; items and workers stay."""

@@ -14,8 +14,6 @@ from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import items
 from crowdtree.store.owner.campaigns import MOST_NAME, add_items, create
 
-__all__ = ["ITEMS_AT_ONCE", "copy_items", "duplicate"]
-
 OF_THE_STUDY = {"completion_code": "", "return_url": ""}
 """Settings that belong to one study on a platform; whoever knows them could use them again."""
 ITEMS_AT_ONCE = 2000

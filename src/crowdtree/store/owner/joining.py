@@ -16,8 +16,6 @@ from crowdtree.store.owner import tokens
 from crowdtree.store.owner.people import add_worker
 from crowdtree.store.types import AnyPolicy
 
-__all__ = ["Visitor", "is_participant", "join"]
-
 HOUR = 3600.0
 PLACEHOLDER = "{{"
 """Begins the id in a link that no platform has filled in, such as ``{{%PROLIFIC_PID%}}``."""

@@ -20,21 +20,6 @@ from crowdtree.store.owner import tokens
 from crowdtree.store.owner.campaigns import storable
 from crowdtree.store.owner.tokens import ROOT, OwnerRole
 
-__all__ = [
-    "ROLES",
-    "OwnerRow",
-    "add",
-    "find",
-    "list_owners",
-    "make_link",
-    "make_token",
-    "may",
-    "revoke",
-    "revoke_any",
-    "revoke_token",
-    "set_role",
-]
-
 ROLES: tuple[OwnerRole, ...] = get_args(OwnerRole)
 """The roles; each may do what those before it may."""
 RESERVED = (ROOT, SERVER, "worker", COMMAND_LINE.address)

@@ -21,19 +21,6 @@ from crowdtree.store.owner import tokens
 from crowdtree.store.owner.campaigns import MOST_NAME, storable
 from crowdtree.store.types import AnyPolicy
 
-__all__ = [
-    "SUSPECTED",
-    "WorkerStatus",
-    "add_worker",
-    "check_worker",
-    "invite",
-    "join_link",
-    "join_links",
-    "new_link",
-    "release",
-    "set_worker_status",
-]
-
 WorkerStatus = Literal["active", "paused", "blocked"]
 SUSPECTED = "suspected"
 """First word of the reason where the server paused a worker whom it suspects."""

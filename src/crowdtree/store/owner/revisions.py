@@ -18,8 +18,6 @@ from crowdtree.store.owner.campaigns import check_policy
 from crowdtree.store.reliability import level_of
 from crowdtree.store.types import AnyPolicy
 
-__all__ = ["add_revision", "revise"]
-
 MOST_REASON = 20_000
 
 

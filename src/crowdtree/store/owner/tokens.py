@@ -13,27 +13,6 @@ from sqlalchemy.engine import Connection
 from crowdtree.store.db.tables import credentials, owners, workers
 from crowdtree.store.errors import Refused
 
-__all__ = [
-    "ROOT",
-    "Credential",
-    "OwnerRole",
-    "OwnerToken",
-    "Role",
-    "count",
-    "counts",
-    "find",
-    "find_hash",
-    "hashed",
-    "issue",
-    "listed",
-    "of_owner",
-    "revoke",
-    "revoke_owner_tokens",
-    "take_once",
-    "use_once",
-    "worker_of",
-]
-
 Role = Literal["owner", "once", "worker", "join", "auditor", "used"]
 """`once` is the owner's one-time link; `join` lets anyone become a worker of a campaign; an
 `auditor` checks labels of a campaign; `used` is the signature of a link that works only once, and

@@ -15,20 +15,6 @@ from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.tables import activity, deliveries, labels, webhooks, withdrawals
 from crowdtree.store.errors import NotFound
 
-__all__ = [
-    "Delivery",
-    "NewWebhook",
-    "Webhook",
-    "WebhookReport",
-    "add_hook",
-    "hook_deliveries",
-    "listed_hooks",
-    "remove_hook",
-    "reported_hooks",
-    "retry_hook",
-    "seal_secrets",
-]
-
 MOST_HOOKS = 10
 MOST_LISTED = 50
 

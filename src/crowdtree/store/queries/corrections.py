@@ -11,15 +11,6 @@ from sqlalchemy.engine import Connection
 from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import activity, corrections, items, labels
 
-__all__ = [
-    "Correction",
-    "Replaced",
-    "corrections_of",
-    "count_corrected",
-    "last_corrections",
-    "replaced_labels",
-]
-
 
 class Correction(NamedTuple):
     """A label by hand, or without `label` that the one before was taken back."""

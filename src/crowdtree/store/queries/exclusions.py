@@ -10,8 +10,6 @@ from sqlalchemy.engine import Connection
 from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.tables import exclusions
 
-__all__ = ["ExclusionRow", "list_exclusions"]
-
 
 class ExclusionRow(TypedDict):
     """Answers of a worker that are or were excluded; `lifted_at` is empty while they are.

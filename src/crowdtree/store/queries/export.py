@@ -15,18 +15,6 @@ from crowdtree.store.queries.corrections import last_corrections
 from crowdtree.store.types import JsonObject
 from crowdtree.store.votes import Votes
 
-__all__ = [
-    "AnswerRow",
-    "ItemRow",
-    "LabelRow",
-    "answer_rows",
-    "item_rows",
-    "label_payloads",
-    "label_rows",
-    "pieces",
-    "worker_name",
-]
-
 PIECE = 5000
 M = TypeVar("M", bound=Mapping[str, object])
 

@@ -23,24 +23,6 @@ from crowdtree.store.queries.corrections import corrections_of
 from crowdtree.store.types import JsonObject
 from crowdtree.store.votes import Votes, counted_votes
 
-__all__ = [
-    "PAGE",
-    "Divided",
-    "DividedVote",
-    "HistoryLine",
-    "ItemListing",
-    "ItemPage",
-    "ItemTrace",
-    "divided",
-    "fates_now",
-    "item_trace",
-    "items_with_media",
-    "last_answer_at",
-    "page_of_items",
-    "some_items",
-    "votes_so_far",
-]
-
 CURRENT_FATE = sa.func.coalesce(answers.c.revised_fate, answers.c.fate).label("fate")
 """What became of an answer, under the policy of the item's revision."""
 RECENT_LABELS = 500

@@ -24,17 +24,6 @@ from crowdtree.store.db.statements import EXCLUSIONS
 from crowdtree.store.db.tables import revisions
 from crowdtree.store.types import AnyPolicy
 
-__all__ = [
-    "ESTIMATE_AT",
-    "Line",
-    "LoggedPast",
-    "Tested",
-    "lines_after",
-    "take",
-    "tested",
-    "tested_policy",
-]
-
 AT_ONCE = 1000
 ITEMS_AT_ONCE = 500
 ESTIMATE_AT = "estimate_at"

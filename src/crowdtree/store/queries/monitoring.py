@@ -11,8 +11,6 @@ from sqlalchemy.engine import Connection
 from crowdtree.store.db.campaign_row import Campaign
 from crowdtree.store.db.tables import monitors
 
-__all__ = ["AlarmRow", "FindingRow", "Monitored", "monitored"]
-
 
 class AlarmRow(TypedDict):
     """An alarm, as in :class:`crowdtree.policy.monitor.Alarm`, with its text."""

@@ -14,8 +14,6 @@ from crowdtree.store.derived import code_of
 from crowdtree.store.queries.export import PIECE, worker_name
 from crowdtree.store.settings import MICRO
 
-__all__ = ["PaymentRow", "payment_rows"]
-
 
 class PaymentRow(TypedDict):
     """A worker, with what was accepted and earned, and the code if the worker has seen it."""

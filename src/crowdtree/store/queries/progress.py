@@ -17,8 +17,6 @@ from crowdtree.store.queries.monitoring import Monitored, monitored
 from crowdtree.store.queries.revisions import Revision, last_revision
 from crowdtree.store.settings import MICRO
 
-__all__ = ["Forecast", "Progress", "is_stuck", "progress"]
-
 RECENT = 500
 FATES = ("counted", "gold", "skipped", "surplus", "late", "over budget")
 

@@ -12,9 +12,6 @@ from crowdtree.store.db.states import STANDS, ItemStatus
 from crowdtree.store.db.tables import answers, items, workers
 from crowdtree.store.queries.export import PIECE, worker_name
 
-__all__ = ["ReportRow", "report_rows", "reported_items"]
-
-
 DONE = (ItemStatus.LABELLED, ItemStatus.WITHDRAWN)
 """Statuses of items about which a report needs no attention."""
 

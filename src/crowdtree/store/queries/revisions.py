@@ -12,8 +12,6 @@ from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.db.tables import revisions
 from crowdtree.store.types import JsonObject
 
-__all__ = ["Revision", "last_revision", "list_revisions"]
-
 
 class Revision(TypedDict):
     """A policy of a campaign; number 0 is the one it started with.

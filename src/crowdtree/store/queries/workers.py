@@ -14,20 +14,6 @@ from crowdtree.store.errors import NotFound
 from crowdtree.store.reliability import expected_right
 from crowdtree.store.settings import MICRO
 
-__all__ = [
-    "WORKERS_PAGE",
-    "WORKER_ORDERS",
-    "WorkerAnswer",
-    "WorkerFacts",
-    "WorkerState",
-    "get_worker",
-    "listed_workers",
-    "paused_workers",
-    "some_workers",
-    "worker_log",
-    "worker_state",
-]
-
 WORKERS_PAGE = 100
 MOST_LISTED = 1000
 LAST_ANSWERS = 200

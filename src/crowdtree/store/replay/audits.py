@@ -21,8 +21,6 @@ from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.db.tables import corrections, items, labels
 from crowdtree.store.serving.item import CHECKED
 
-__all__ = ["check_audits"]
-
 
 def check_audits(connection: Connection, number: int, classes: list[str]) -> Iterator[str]:
     """Recompute every draw and claim of the audits of a campaign; find labels that differ.

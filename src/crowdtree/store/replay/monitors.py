@@ -14,8 +14,6 @@ from crowdtree.policy.monitor import Monitor
 from crowdtree.store.db.tables import monitors, revisions
 from crowdtree.store.queries.monitor_log import LoggedPast, Tested, lines_after, take, tested_policy
 
-__all__ = ["check_monitor"]
-
 NUMBERS = ("totals", "log_weight", "mass", "shares", "scores")
 PARTS = ("answers", "items", "keys", "alarms")
 TOLERANCE = 1e-6

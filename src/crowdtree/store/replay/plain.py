@@ -35,8 +35,6 @@ from crowdtree.store.replay.tolerance import ABSOLUTE, RELATIVE
 from crowdtree.store.serving.item import ServedCampaign
 from crowdtree.store.votes import counted_votes
 
-__all__ = ["PlainReplay"]
-
 FATES = ("counted", "surplus", "late")
 COUNTED, SURPLUS, LATE, NO_LINE = range(4)
 """Fates of answers as numbers, in the order of `FATES`; anything else is not plain."""

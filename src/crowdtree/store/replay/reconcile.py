@@ -20,8 +20,6 @@ from crowdtree.store.serving.item import FINISHED, ServedCampaign, moves_of
 from crowdtree.store.serving.record import is_accepted
 from crowdtree.store.serving.worker_quality import outcome_counts
 
-__all__ = ["Sums", "check_references", "check_sums"]
-
 RECORD = ("answers", "accepted", "skips", "overdue", "earned")
 LEARNED = ("gold_right", "gold_asked", "agreed", "judged")
 TALLY_GROUPS = ("fate:", "asked:", "label:", "label_nanos:")

@@ -12,8 +12,6 @@ from crowdtree.store.db.sql import Query, fetch
 from crowdtree.store.db.statements import LOG, ItemRow, LabelLine, Lease, LogLine, OpenQuestion
 from crowdtree.store.db.states import ItemStatus
 
-__all__ = ["StoredItem", "item_pages", "stored_items"]
-
 PAGE = 10_000
 AT_ONCE = 500
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["ABSOLUTE", "RELATIVE", "same"]
-
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
 """Tolerances for floating-point numbers."""
 

@@ -50,8 +50,6 @@ from crowdtree.store.serving.item import (
 )
 from crowdtree.store.serving.newcomers import waited_in_vain
 
-__all__ = ["Verification", "verify"]
-
 MOST_REPORTED = 100
 BEFORE_THE_END = (*CONCLUDED, UNCONFIRMED)
 """Reasons of labels that were given before the policy gave one."""

@@ -19,8 +19,6 @@ from crowdtree.store.serving.record import is_accepted, lease_seconds, skip_weig
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 
-__all__ = ["submit_all"]
-
 MOST_ATTEMPTS = 10
 """Times that a question can be answered: the log keeps each, and the activity each report."""
 

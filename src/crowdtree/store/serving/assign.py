@@ -43,8 +43,6 @@ from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.training import preparation
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 
-__all__ = ["assign_all"]
-
 GOLD_TRIES = 5
 SEARCH_AGAIN_SECONDS = 2.0
 SEARCH_SHARE = 50

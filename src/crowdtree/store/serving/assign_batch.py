@@ -26,8 +26,6 @@ from crowdtree.store.serving.item import ServedCampaign
 from crowdtree.store.serving.record import lease_seconds
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 
-__all__ = ["ANY", "Offers", "count_started", "grant_offers", "request_offers"]
-
 ANY = -1
 """Stands for any question in the search positions."""
 MOST_OFFERS = 10

@@ -18,8 +18,6 @@ from crowdtree.store.reliability import Level
 from crowdtree.store.serving.item import ServedCampaign
 from crowdtree.store.settings import stored_settings
 
-__all__ = ["KnownWorker", "ServingCache"]
-
 MOST_HINTS = 200_000
 SHARDS = 64
 

@@ -14,8 +14,6 @@ from crowdtree.store.db.campaign_row import flow
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import ServedCampaign
 
-__all__ = ["Changes", "WorkerDelta"]
-
 
 @dataclass
 class WorkerDelta:

@@ -11,20 +11,6 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.store.types import JsonObject
 
-__all__ = [
-    "NO_MORE",
-    "Command",
-    "ExpireLeases",
-    "HandedOut",
-    "Next",
-    "Submit",
-    "Taken",
-    "Task",
-    "Transaction",
-    "Undo",
-    "Undone",
-]
-
 T = TypeVar("T")
 
 

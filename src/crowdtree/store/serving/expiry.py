@@ -8,8 +8,6 @@ from crowdtree.store.db.states import GIVEN_BACK, LIVE_LEASES, LeaseState
 from crowdtree.store.serving.settle import settle
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 
-__all__ = ["expire_leases"]
-
 
 def expire_leases(unit: UnitOfWork, most: int) -> int:
     """Take back leases that have expired; count them."""

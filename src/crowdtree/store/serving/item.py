@@ -36,34 +36,6 @@ from crowdtree.store.settings import Settings
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.store.votes import Votes, counted_votes
 
-__all__ = [
-    "CHECKED",
-    "CLOSED",
-    "CONCLUDED",
-    "CORRECTED",
-    "FINAL",
-    "FINISHED",
-    "NEVER_ASKED",
-    "NO_WORKERS",
-    "OUTSIDE_ENGINE",
-    "SET_ASIDE",
-    "UNCONFIRMED",
-    "UNLABELLED",
-    "WITHDRAWN",
-    "OpenItem",
-    "QuestionChange",
-    "ServedCampaign",
-    "engine_lines",
-    "event_of",
-    "fates_to_replay",
-    "item_state",
-    "make_task",
-    "moves_of",
-    "path_of",
-    "revised_fate",
-    "shown_item",
-]
-
 COMPACT = json.JSONEncoder(separators=(",", ":"))
 CLOSED = Label(0, 1.0, "closed")
 """Placeholder for the label of a closed item: the engine only checks that there is one."""

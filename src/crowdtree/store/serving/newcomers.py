@@ -22,8 +22,6 @@ from crowdtree.store.serving.item import (
     ServedCampaign,
 )
 
-__all__ = ["ready_label", "waited_in_vain", "waits"]
-
 
 def ready_label(unit: Changes, item: OpenItem, label: Label | None) -> Label | None:
     """Label that an item gets, given the one by its answers; ``None`` if that has to wait.

@@ -7,16 +7,6 @@ from __future__ import annotations
 
 from crowdtree.store.settings import Settings
 
-__all__ = [
-    "FULL_RECORD",
-    "is_accepted",
-    "lease_seconds",
-    "leases_allowed",
-    "skip_weight",
-    "take_back_after",
-    "yield_seconds",
-]
-
 FULL_RECORD = 5
 """Answers beyond the number of skips after which a skip counts in full."""
 LEAST_SECONDS = 30.0

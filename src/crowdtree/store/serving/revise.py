@@ -34,8 +34,6 @@ from crowdtree.store.serving.item import (
 from crowdtree.store.serving.newcomers import ready_label
 from crowdtree.store.serving.settle import count_label, new_label, settle
 
-__all__ = ["is_behind", "replayed", "revise"]
-
 
 def is_behind(item: OpenItem, log: Sequence[sql.LogLine], label: sql.LabelOfItem | None) -> bool:
     """Whether an item of an earlier revision has to be replayed.

@@ -11,8 +11,6 @@ from crowdtree.store.db.states import ItemStatus
 from crowdtree.store.serving.changes import Changes
 from crowdtree.store.serving.item import OpenItem, path_of
 
-__all__ = ["count_label", "new_label", "settle"]
-
 
 def settle(unit: Changes, item: OpenItem) -> None:
     """Bring leases and open questions in line with the engine, and write a new label."""

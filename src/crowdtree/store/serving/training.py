@@ -10,8 +10,6 @@ from crowdtree.store.db.statements import GoldItem, Worker
 from crowdtree.store.serving.item import ServedCampaign
 from crowdtree.store.types import AnyPolicy
 
-__all__ = ["Lesson", "lessons", "preparation"]
-
 
 class Lesson(NamedTuple):
     """A training item: a question about an item of known class, and the right answer."""

@@ -30,8 +30,6 @@ from crowdtree.store.serving.item import (
 )
 from crowdtree.store.serving.revise import is_behind, revise
 
-__all__ = ["Budget", "PendingItems", "UnitOfWork"]
-
 
 @dataclass
 class Budget:

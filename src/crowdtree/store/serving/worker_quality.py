@@ -21,8 +21,6 @@ from crowdtree.store.reliability import expected_right, skill_variance, used_ski
 from crowdtree.store.serving.cache import ServingCache
 from crowdtree.store.serving.item import ServedCampaign
 
-__all__ = ["apply_judgements", "outcome_counts", "relearn"]
-
 AT_ONCE = 1000
 """Judgements of one transaction, for which answers wait some 10 ms. Records that are recomputed
 from the log take as many as they have; once there are that many, the others wait for the next."""

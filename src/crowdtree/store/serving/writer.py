@@ -35,8 +35,6 @@ from crowdtree.store.serving.commands import (
 from crowdtree.store.serving.expiry import expire_leases
 from crowdtree.store.serving.unit_of_work import UnitOfWork
 
-__all__ = ["BatchWriter"]
-
 MOST_AT_ONCE = 256
 CACHE_KIB = 16 * 1024
 """Page cache of the writer on SQLite."""

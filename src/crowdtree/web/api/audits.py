@@ -16,8 +16,6 @@ from crowdtree.web.requests import Number, state_of
 from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services import audits
 
-__all__ = ["router"]
-
 router = APIRouter(route_class=GuardedRoute, tags=["audit"])
 BASE = "/api/campaigns/{number}/audit"
 Share = Annotated[float, Field(gt=0, lt=1)]

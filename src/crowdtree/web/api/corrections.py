@@ -20,8 +20,6 @@ from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services.corrections import correct_labels, reopen_items, withdraw_items
 from crowdtree.web.services.items import edit_item
 
-__all__ = ["router"]
-
 router = APIRouter(
     route_class=GuardedRoute, prefix="/api/campaigns", tags=["owner"], dependencies=OWNER_ONLY
 )

@@ -14,8 +14,6 @@ from crowdtree.web.requests import Number, state_of
 from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services.duplicates import duplicate_campaign
 
-__all__ = ["router"]
-
 router = APIRouter(
     route_class=GuardedRoute, prefix="/api/campaigns", tags=["owner"], dependencies=OWNER_ONLY
 )

@@ -12,8 +12,6 @@ from crowdtree.web.auth import OWNER_ONLY
 from crowdtree.web.requests import Number, state_of
 from crowdtree.web.routing import GuardedRoute
 
-__all__ = ["router"]
-
 router = APIRouter(
     route_class=GuardedRoute, prefix="/api/campaigns", tags=["owner"], dependencies=OWNER_ONLY
 )

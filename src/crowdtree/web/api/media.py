@@ -34,8 +34,6 @@ from crowdtree.web.services.items import MEDIA_TYPES, remove_media
 from crowdtree.web.services.sessions import works_for
 from crowdtree.web.state import AppState
 
-__all__ = ["router"]
-
 router = APIRouter(route_class=GuardedRoute, tags=["media"])
 PLAIN = r"^[\w-][\w. -]{0,198}\.[A-Za-z0-9]{2,4}$"
 HEADERS = {

@@ -26,8 +26,6 @@ from crowdtree.web.requests import Number, address_of, event_response, state_of
 from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services import plans
 
-__all__ = ["router"]
-
 router = APIRouter(
     route_class=GuardedRoute, prefix="/api/campaigns", tags=["owner"], dependencies=OWNER_ONLY
 )

@@ -20,8 +20,6 @@ from crowdtree.web.requests import Number, state_of
 from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services import activity, deleting
 
-__all__ = ["router"]
-
 router = APIRouter(route_class=GuardedRoute, prefix="/api", tags=["people"])
 LINK_SECONDS = 3 * 86_400.0
 """How long a new owner has to open the link."""

@@ -17,8 +17,6 @@ from crowdtree.web.auth import OWNER_ONLY
 from crowdtree.web.requests import Number, state_of
 from crowdtree.web.routing import GuardedRoute
 
-__all__ = ["router"]
-
 router = APIRouter(
     route_class=GuardedRoute,
     prefix="/api/campaigns/{number}/prolific",

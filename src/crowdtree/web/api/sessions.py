@@ -16,8 +16,6 @@ from crowdtree.web.routing import GuardedRoute
 from crowdtree.web.services import sessions
 from crowdtree.web.services.sessions import Visitor
 
-__all__ = ["router"]
-
 router = APIRouter(route_class=GuardedRoute, prefix="/api", tags=["sessions"])
 Token = Annotated[str, Field(min_length=1, max_length=200)]
 Id = Annotated[str, Field(max_length=200)]

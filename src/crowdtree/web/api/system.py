@@ -12,8 +12,6 @@ from crowdtree.web.errors import error_response, refusal_of
 from crowdtree.web.metrics import CONTENT_TYPE, exposition
 from crowdtree.web.requests import state_of
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["system"])
 STARTED = time.time()
 

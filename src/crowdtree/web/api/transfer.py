@@ -20,8 +20,6 @@ from crowdtree.web.services.exports import Export, certified_labels, export
 from crowdtree.web.services.items import add_from_file
 from crowdtree.web.state import AppState
 
-__all__ = ["router"]
-
 router = APIRouter(
     route_class=GuardedRoute, prefix="/api/campaigns", tags=["transfer"], dependencies=OWNER_ONLY
 )

@@ -25,8 +25,6 @@ from crowdtree.web.services.assignments import (
     Undone,
 )
 
-__all__ = ["router"]
-
 router = APIRouter(route_class=GuardedRoute, prefix="/api/worker", tags=["worker"])
 
 

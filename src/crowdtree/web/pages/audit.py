@@ -18,8 +18,6 @@ from crowdtree.web.pages.worker import shown_item
 from crowdtree.web.requests import Number, state_of
 from crowdtree.web.services import audits
 
-__all__ = ["audit_part", "router"]
-
 router = APIRouter(route_class=PageRoute)
 
 

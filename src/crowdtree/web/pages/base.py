@@ -28,8 +28,6 @@ from crowdtree.web.pages.language import for_workers, speech_of
 from crowdtree.web.requests import state_of
 from crowdtree.web.routing import GuardedRoute
 
-__all__ = ["PageRoute", "error_page", "go", "refusal", "render", "wants_json"]
-
 log = logging.getLogger("crowdtree.web")
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 

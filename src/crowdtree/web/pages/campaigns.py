@@ -26,8 +26,6 @@ from crowdtree.web.requests import Number, state_of
 from crowdtree.web.services.duplicates import duplicate_campaign
 from crowdtree.web.services.plans import Table, create_draft, discard_draft
 
-__all__ = ["router"]
-
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 MOST_LISTED = 200
 

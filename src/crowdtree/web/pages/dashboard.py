@@ -17,8 +17,6 @@ from crowdtree.web.pages.live import Picture, look
 from crowdtree.web.requests import Number, event_response, state_of
 from crowdtree.web.state import AppState
 
-__all__ = ["router"]
-
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 POLL_SECONDS = 2.0
 PARTS = ("notes", "labels", "divided", "questions", "places", "monitor", "workers", "actions")

@@ -13,8 +13,6 @@ from crowdtree.web.pages.base import PageRoute, render
 from crowdtree.web.requests import Number, state_of
 from crowdtree.web.services.sessions import list_tokens
 
-__all__ = ["router"]
-
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 EVENTS = {
     "items.labelled": "labels",

@@ -39,8 +39,6 @@ from crowdtree.web.services.items import (
     never_uploaded,
 )
 
-__all__ = ["router"]
-
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 FATES = {
     "counted": "counted",

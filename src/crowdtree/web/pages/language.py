@@ -12,8 +12,6 @@ from crowdtree.languages import CLASS, ENGLISH, Catalogue, Text, accepted, catal
 from crowdtree.store import Settings
 from crowdtree.web.requests import state_of
 
-__all__ = ["Speech", "for_workers", "keep_language", "speech_of"]
-
 COOKIE = "crowdtree_language"
 PARAMETER = "lang"
 MOST_HEADER = 500

@@ -31,8 +31,6 @@ from crowdtree.web.pages.words import (
     plural,
 )
 
-__all__ = ["Picture", "look"]
-
 QUIET_SECONDS = 600.0
 FEW_VOTES = 20
 FEW_ROWS = 8

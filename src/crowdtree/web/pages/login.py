@@ -13,8 +13,6 @@ from crowdtree.web.requests import state_of
 from crowdtree.web.services import sessions
 from crowdtree.web.services.sessions import Visitor
 
-__all__ = ["router"]
-
 router = APIRouter(route_class=PageRoute)
 PLATFORM = (("STUDY_ID", "study"), ("SESSION_ID", "session"))
 """Query parameters of crowdsourcing platforms that are kept with a worker."""

@@ -7,8 +7,6 @@ from functools import cache
 import nh3
 from markdown_it import MarkdownIt
 
-__all__ = ["markdown"]
-
 TAGS = {
     *("p", "br", "hr", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li"),
     *("h1", "h2", "h3", "h4", "h5", "h6", "a", "img"),

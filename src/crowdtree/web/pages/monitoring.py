@@ -8,8 +8,6 @@ from crowdtree.store.queries.monitoring import FindingRow
 from crowdtree.store.queries.progress import Progress
 from crowdtree.web.pages.words import count, number, percent
 
-__all__ = ["Shown", "shown_monitor"]
-
 REVISED = (
     "The table was revised; labels that no longer reach the target were taken back, and their "
     "items are asked about again."

@@ -17,8 +17,6 @@ from crowdtree.web.pages.base import PageRoute, render
 from crowdtree.web.requests import Number, state_of
 from crowdtree.web.services import activity
 
-__all__ = ["router"]
-
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 MEANINGS = {
     "viewer": "sees everything except keys, webhooks and people",

@@ -22,8 +22,6 @@ from crowdtree.web.services.previews import (
     previewed_worker,
 )
 
-__all__ = ["router"]
-
 TRAINED = "crowdtree_practised"
 """Cookie with the number of training items that the preview has shown, as nothing is stored."""
 

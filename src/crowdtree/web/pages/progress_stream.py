@@ -21,8 +21,6 @@ from crowdtree.web.errors import FAULT
 from crowdtree.web.pages.base import refusal, wants_json
 from crowdtree.web.worker_process import silent
 
-__all__ = ["with_progress"]
-
 Make = Callable[[Report], Awaitable[str]]
 BEAT_SECONDS = 5.0
 """Seconds between lines at most, so that proxies keep the connection open."""

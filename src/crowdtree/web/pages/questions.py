@@ -21,8 +21,6 @@ from crowdtree.web.pages.base import PageRoute, go, render
 from crowdtree.web.pages.markdown import markdown
 from crowdtree.web.requests import Number, state_of
 
-__all__ = ["router"]
-
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 FEW = 12
 """Up to this many questions are shown unfolded."""

@@ -12,8 +12,6 @@ from crowdtree.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.web.pages.base import PageRoute, render
 from crowdtree.web.requests import Number, state_of
 
-__all__ = ["router"]
-
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 MOST_SHOWN = 200
 

@@ -24,8 +24,6 @@ from crowdtree.web.pages.base import PageRoute, go, render
 from crowdtree.web.requests import Number, state_of
 from crowdtree.web.services.items import missing_media, never_uploaded
 
-__all__ = ["FIELDS", "changes_of", "number_of", "router", "shown_settings"]
-
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 
 

@@ -10,8 +10,6 @@ from starlette.responses import Response
 from crowdtree.plots.style import css_variables
 from crowdtree.plots.tree_drawing import tree_css
 
-__all__ = ["router"]
-
 router = APIRouter()
 
 

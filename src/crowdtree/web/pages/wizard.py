@@ -29,8 +29,6 @@ from crowdtree.web.requests import Number, state_of
 from crowdtree.web.services.items import MOST_NAMED, add_from_file
 from crowdtree.web.state import AppState
 
-__all__ = ["router"]
-
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 MOST_PASTED = 400
 MOST_SIMULATED = 5000

@@ -19,8 +19,6 @@ from crowdtree.web.requests import state_of
 from crowdtree.web.services import assignments
 from crowdtree.web.services.assignments import Asked, Undone, WorkerReport
 
-__all__ = ["media_address", "ready", "router", "shown_item", "work_page"]
-
 router = APIRouter(route_class=PageRoute)
 
 

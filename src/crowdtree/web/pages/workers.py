@@ -25,8 +25,6 @@ from crowdtree.web.pages.items import FATES
 from crowdtree.web.pages.words import ago
 from crowdtree.web.requests import Number, state_of
 
-__all__ = ["router"]
-
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 
 

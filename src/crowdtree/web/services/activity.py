@@ -14,8 +14,6 @@ from crowdtree.store.types import JsonObject
 from crowdtree.text import iso_time
 from crowdtree.web.state import AppState
 
-__all__ = ["Query", "entries", "file_of", "who"]
-
 
 class Query:
     """Which entries of the activity log somebody asks for.

@@ -18,31 +18,6 @@ from crowdtree.store.queries.workers import WorkerFacts, WorkerState, get_worker
 from crowdtree.store.serving import commands
 from crowdtree.web.state import AppState
 
-__all__ = [
-    "REASONS",
-    "Agreed",
-    "Answered",
-    "Asked",
-    "Held",
-    "Practised",
-    "Reported",
-    "Skipped",
-    "Undone",
-    "WorkerReport",
-    "agree",
-    "find_question",
-    "practise",
-    "release",
-    "report_of",
-    "report_state",
-    "report_worker",
-    "submit_answer",
-    "submit_report",
-    "submit_skip",
-    "training_of",
-    "undo",
-]
-
 Key = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[\w.:-]+$")]
 Lease = Annotated[str, StringConstraints(min_length=3, max_length=60, pattern=r"^\d+\.[0-9a-f]+$")]
 Reason = Literal["not_shown", "unreadable", "unsuitable", "offensive", "other"]

@@ -14,8 +14,6 @@ from crowdtree.store.corrections import labelling, reopening, withdrawing
 from crowdtree.store.corrections.common import AT_ONCE, find_items
 from crowdtree.store.db.campaign_row import get_campaign
 
-__all__ = ["Reopened", "Withdrawn", "correct_labels", "reopen_items", "withdraw_items"]
-
 
 class Reopened(TypedDict):
     """How many items were reopened, and the status of the campaign afterwards."""

@@ -9,8 +9,6 @@ from crowdtree.store.owner import deleting
 from crowdtree.store.owner.deleting import Deleted
 from crowdtree.web.media_files import MediaFiles
 
-__all__ = ["delete_campaign", "erase_worker"]
-
 
 def erase_worker(store: Store, number: int, worker: int) -> None:
     """Delete the personal data of a worker, also from the log of the database."""

@@ -10,8 +10,6 @@ from crowdtree.store.db.campaign_row import get_campaign
 from crowdtree.store.owner import drafts, duplicates
 from crowdtree.web.media_files import MediaFiles
 
-__all__ = ["Duplicate", "duplicate_campaign"]
-
 
 class Duplicate(TypedDict):
     """A new draft."""

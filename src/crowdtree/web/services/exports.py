@@ -24,8 +24,6 @@ from crowdtree.store.queries.reports import report_rows
 from crowdtree.store.settings import MICRO
 from crowdtree.store.types import JsonObject
 
-__all__ = ["Export", "Exported", "certified_labels", "exact", "export"]
-
 Export = Literal["labels", "answers", "log", "workers", "payments", "reports"]
 """What is exported: labels, answers that stand, every line of the log, workers, payments, or
 reports."""

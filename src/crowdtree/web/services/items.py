@@ -27,19 +27,6 @@ from crowdtree.text import plural, short
 from crowdtree.web.media_files import MediaFiles
 from crowdtree.web.state import AppState
 
-__all__ = [
-    "MEDIA_TYPES",
-    "Added",
-    "EditedItem",
-    "add_from_file",
-    "edit_item",
-    "missing_media",
-    "missing_of_item",
-    "never_uploaded",
-    "remove_media",
-    "unused_gold",
-]
-
 ROWS_PER_TRANSACTION = 2000
 MEDIA_TYPES = {
     "png": "image/png",

@@ -14,15 +14,6 @@ from crowdtree.web.plan_jobs import Wish, wish_of
 from crowdtree.web.services.items import remove_media
 from crowdtree.web.state import AppState
 
-__all__ = [
-    "Table",
-    "create_campaign",
-    "create_draft",
-    "define",
-    "discard_draft",
-    "revise_campaign",
-]
-
 
 class Table(NamedTuple):
     """An uploaded table; ``example:NAME`` needs no content."""

@@ -21,8 +21,6 @@ from crowdtree.store.serving.item import shown_item
 from crowdtree.store.types import AnyPolicy, JsonObject
 from crowdtree.web.services.assignments import WorkerReport, report_of
 
-__all__ = ["EXAMPLE", "previewed_question", "previewed_state", "previewed_worker"]
-
 EXAMPLE = {"text": "One of your items will be here."}
 """What is shown where there are no items yet."""
 
