@@ -410,18 +410,23 @@ class Problem(Framed, Saved, HtmlShown):
         own: NDArray[np.bool_] | None = getattr(self, "_right")  # noqa: B009
         axis = 0 if own is None else 1
         again = [v.dependence for v, s in zip(views, self.sources, strict=True) if s.may_repeat]
-        return self.replace(
-            questions=names,
-            texts=[self.text(q) for q in range(self.n_questions)] * count if self.texts else None,
-            answers=None if set(self.answers) == {YES_NO} else self.answers * count,
-            outcome=np.concatenate([self.outcome if own is None else own] * count, axis=axis),
-            worker_error=np.concatenate([view.worker_error for view in views]),
-            table=table,
-            unsure=unsure,
-            dependence=max(again, default=0.0),
-            sources=[PEOPLE, *self._experts],
-            source_dependence=0.0,
-        )
+        changes: dict[str, Any] = {
+            "questions": names,
+            "texts": [self.text(q) for q in range(self.n_questions)] * count
+            if self.texts
+            else None,
+            "answers": None if set(self.answers) == {YES_NO} else self.answers * count,
+            "outcome": np.concatenate([self.outcome if own is None else own] * count, axis=axis),
+            "worker_error": np.concatenate([view.worker_error for view in views]),
+            "table": table,
+            "unsure": unsure,
+            "dependence": max(again, default=0.0),
+            "sources": [PEOPLE, *self._experts],
+            "source_dependence": 0.0,
+        }
+        with warnings.catch_warnings():  # a useless source among others is no mistake
+            warnings.simplefilter("ignore", CrowdtreeWarning)
+            return self.replace(**changes)
 
     def _with_errors_times(self, factor: float) -> Problem:
         """Make the problem with all errors times a factor, at most 1."""
