@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from crowdtree.checking import check_call, named_options
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.outcomes import YES_NO
-from crowdtree.problem import DASH, Problem
+from crowdtree.problem import Problem
 from crowdtree.text import plural, squeezed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from crowdtree.learning.answers import Answers, Duplicates
+    from crowdtree.learning.class_fit import ClassFit
     from crowdtree.learning.model import Learned
-    from crowdtree.learning.skills import ClassFit
 
 __all__ = ["learn"]
 
@@ -257,35 +257,25 @@ def _learn_classes(
 
     names = _class_names(truths, problem, classes)
     gold = reading.gold_codes(read, truths, names)
-    sign = None
-    if problem is not None:
-        sign = np.where(problem.outcome == DASH, 0, 2 * problem.outcome - 1).astype(np.int8)
-    elif missing := [name for i, name in enumerate(names) if not (gold == i).any()]:
-        raise CrowdtreeError(
-            f"gold: no answered item of {listing(map(repr, missing))}; give one of each class, or "
-            "the table of outcomes"
-        )
-    prior = problem.prior if problem else np.full(len(names), 1 / len(names))
-    questions = problem.questions if problem else read.questions
     fit: ClassFit
-    if (problem is None and read.choices) or (problem is not None and not problem.is_yes_no):
-        from crowdtree.learning import several
-
-        if problem is None:
-            answers = several.fit_open(read, gold, prior, certain)
-        else:
-            table, error = problem.channel[0], problem.worker_error
-            answers = several.fit_answers(read, gold, problem.right, table, prior, error)
-        learned = learned_problem.make_answer_problem(names, questions, read, answers, problem)
-        fit = answers
-    else:
+    if problem is not None:
+        channel = None if problem.is_yes_no else problem.channel[0]
         fit = classing.fit_classes(
-            read, gold, sign, prior, error=problem.worker_error if problem else None
+            read, gold, problem.right, problem.prior, channel=channel, error=problem.worker_error
         )
-        outcome = problem.outcome if problem else _outcomes(fit, certain)
-        learned = learned_problem.make_problem(
-            names, fit.prior, questions, outcome, fit.error, like=problem
+        skips = None if problem.is_yes_no else learned_problem.share_of_skips(read)
+        changes = {} if skips is None else {"unsure": skips}
+        learned = learned_problem.with_table(
+            problem, fit, prior=fit.prior, normalise=True, **changes
         )
+    else:
+        if missing := [name for i, name in enumerate(names) if not (gold == i).any()]:
+            raise CrowdtreeError(
+                f"gold: no answered item of {listing(map(repr, missing))}; give one of each class, "
+                "or the table of outcomes"
+            )
+        fit = classing.fit_open(read, gold, np.full(len(names), 1 / len(names)), certain)
+        learned = learned_problem.open_problem(names, read, fit, certain)
     return {
         "problem": learned,
         "kind": "classes",
@@ -320,11 +310,3 @@ def _class_names(
             "each class, or the table of outcomes"
         )
     return names
-
-
-def _outcomes(fit: ClassFit, certain: float) -> NDArray[np.int8]:
-    """0, 1, or - where the answers leave open which of them the crowd gives more often."""
-    from scipy.special import betaincc
-
-    likelier = 1 - betaincc(fit.wrong, fit.right, 0.5)
-    return np.where(likelier >= certain, fit.sign > 0, DASH).astype(np.int8)

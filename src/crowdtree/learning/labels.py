@@ -293,7 +293,6 @@ def label_skills(answers: Answers, fit: LabelFit, gold: IntArray, stated: FloatA
         skill_sd=deviation,
         spread=float(max(skill.std(), 0.05)),
         posterior=fit.posterior,
-        sign=np.ones((1, labels), np.int8),
         prior=share / share.sum(),
         prior_size=np.maximum(share * (1 - share) / unsure - 1, 1.0),
         answers=asked[None],

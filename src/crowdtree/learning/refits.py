@@ -41,13 +41,12 @@ class Sheet(NamedTuple):
 class Refit(NamedTuple):
     """Items that are left out, and what the others teach.
 
-    `problem` and `yes` have the questions of all items, `rest` those of the others alone. Where
-    questions have several answers the problem holds their table, and there is no `yes`.
+    `problem` and `table` have the questions of all items, `rest` those of the others alone.
     """
 
     held: NDArray[np.intp]
     problem: Problem
-    yes: NDArray[np.float64] | None
+    table: NDArray[np.float64]
     rest: Learned
 
     def posterior(self, learned: Learned) -> NDArray[np.float64]:
@@ -147,15 +146,11 @@ def _without(learned: Learned, held: NDArray[np.intp]) -> Refit:
         rest = learned.refit(_frame(learned, stays[learned.answers.task]), gold)
         # a question that only the left-out items were asked is taken as learned with them
         places = [learned.problem.question_index(name) for name in rest.problem.questions]
-        if learned.problem.table is not None and rest.problem.table is not None:
-            table = learned.problem.table.copy()
-            table[: len(rest.problem.table), places] = rest.problem.table
-            problem = learned.problem.replace(prior=rest.problem.prior, table=table)
-            return Refit(held, problem, None, rest)
-        yes = learned.yes_rate.copy()
-        yes[places] = rest.yes_rate
-        problem = learned.problem.replace(prior=rest.problem.prior)
-    return Refit(held, problem, yes, rest)
+        table = learned.table.copy()
+        table[: len(rest.table), places] = rest.table
+        changes = {} if learned.problem.table is None else {"table": table}
+        problem = learned.problem.replace(prior=rest.problem.prior, **changes)
+    return Refit(held, problem, table, rest)
 
 
 class Another(NamedTuple):
