@@ -180,10 +180,10 @@ class ClassPasses:
     ) -> tuple[FloatArray, FloatArray]:
         """Each answer less its expected value, and its variance, averaged over the classes."""
         p = 1 / (1 + np.exp(-self._logits(x, tilt, skill, None)[0]))
-        mean = self._over_answers(posterior, np.repeat(p, self.width, axis=0))
+        classes = posterior.shape[1]
+        apart = self._over_answers(posterior, (self.rated - p[:, None]).reshape(-1, classes))
         spread = self._over_answers(posterior, np.repeat(p * (1 - p), self.width, axis=0))
-        said = self._over_answers(posterior, self.rated.reshape(-1, posterior.shape[1]))
-        return said - mean, spread
+        return apart, spread
 
     def information(
         self,

@@ -60,10 +60,10 @@ def finished(fit: Fit, trace: tuple[float, ...], converged: bool) -> ClassFit:
     wrong = np.where(sign > 0, 1 - rate, np.where(sign < 0, rate, 0.5))
     # the rate of the crowd moves with that of the cell; its Beta has the same relative width
     size = np.maximum((rates.size + 1) / doubt.wider - 1, 0.02)
-    counts, within_size = fit.passes.counts(fit.posterior), np.full(right.shape, _HELD)
+    within_size = np.full(right.shape, _HELD)
     if fit.cells.groups is not None:
         wider = np.maximum((rates.size + 1) / (size + 1), 1.0)
-        within_size = totals(counts, right) + fit.spread_prior.strength
+        within_size = totals(fit.passes.counts(fit.posterior), right) + fit.spread_prior.strength
         within_size = np.maximum((within_size + 1) / wider - 1, 0.02)
     return ClassFit(
         cell=fit.x * sign,
