@@ -15,7 +15,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.learning.learned_problem import quietly_replaced, with_table
-from crowdtree.learning.within import totals
+from crowdtree.learning.within import at_error
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import HtmlShown
 from crowdtree.tree import NO_BRANCH, Tree
@@ -182,12 +182,7 @@ def _moved(problem: Problem, step: float) -> Problem:
     error = np.clip(error, 0, 1)
     if problem.table is None:
         return quietly_replaced(problem, worker_error=error)
-    right, channel = problem.right, problem.channel[0]
-    exists = np.arange(len(right))[:, None, None] < problem.n_answers[:, None]
-    each = np.where(totals(channel, right) > 0, channel, exists)  # nobody errs: all errors alike
-    within = each / np.maximum(totals(each, right), 1e-300)
-    table = np.where(right, 1 - error, error) * within
-    return quietly_replaced(problem, table=np.where(problem.outcome == DASH, channel, table))
+    return quietly_replaced(problem, table=at_error(problem, error))
 
 
 def _chance_ahead(plan: Plan, classes: NDArray[np.intp]) -> list[FloatArray]:

@@ -1,4 +1,4 @@
-"""How far the evidence of a yes/no table is discounted before a probability is stated."""
+"""How far the evidence of a table is discounted before a probability is stated."""
 
 from __future__ import annotations
 

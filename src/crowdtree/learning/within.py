@@ -20,7 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TINY", "Groups", "Within", "shared", "totals"]
+from crowdtree.problem import DASH, Problem
+
+__all__ = ["TINY", "Groups", "Within", "at_error", "shared", "totals"]
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -44,6 +46,23 @@ def shared(values: FloatArray, right: BoolArray) -> FloatArray:
     [0.25, 0.75, 1.0]
     """
     return np.asarray(values / np.maximum(totals(values, right), TINY))
+
+
+def at_error(problem: Problem, error: FloatArray) -> FloatArray:
+    """P(answer | class) of people with other errors (answer, question, class).
+
+    Which of the right, or of the wrong, answers they give stays as it is; so do open cells.
+
+    >>> cap = ["red", "brown", "white"]
+    >>> problem = Problem(["a", "b"], None, ["cap"], [["red", "brown|white"]], 0.1, answers=[cap])
+    >>> at_error(problem, np.full((1, 2), 0.4))[:, 0].round(3).tolist()
+    [[0.6, 0.4], [0.2, 0.3], [0.2, 0.3]]
+    """
+    right, channel = problem.right, problem.channel[0]
+    exists = np.arange(len(right))[:, None, None] < problem.n_answers[:, None]
+    each = np.where(totals(channel, right) > 0, channel, exists)  # nobody errs: all errors alike
+    table = np.where(right, 1 - error, error) * shared(each.astype(np.float64), right)
+    return np.where(problem.outcome == DASH, channel, table)
 
 
 class Within(NamedTuple):
