@@ -265,7 +265,10 @@ class _Clear:
         gives = (share[:, None] * expit(odds[..., None] + side)).sum(axis=3)
         not_given = share.sum(axis=2)[:, None] - gives
         cells = counts.of(rows)
-        if_given, if_not = _beta_moments(cells, self.b, self.a), _beta_moments(cells, self.a, self.b)
+        if_given, if_not = (
+            _beta_moments(cells, self.b, self.a),
+            _beta_moments(cells, self.a, self.b),
+        )
         first, second = (
             (gives * y + not_given * n).sum(axis=2) for y, n in zip(if_given, if_not, strict=True)
         )
