@@ -25,22 +25,6 @@ from crowdtree.outcomes import YES_NO as PLAIN
 from crowdtree.problem import LINE_BREAKS
 from crowdtree.text import plural, squeezed
 
-__all__ = [
-    "SKIPS",
-    "Answers",
-    "Duplicates",
-    "as_yes_no",
-    "clean_names",
-    "gold_codes",
-    "gold_weights",
-    "read_answers",
-    "read_gold",
-    "read_names",
-    "sort_answers",
-    "unknown_names",
-    "warn_of_typos",
-]
-
 Duplicates = Literal["last", "first", "all", "error"]
 Choices = tuple[tuple[str, ...], ...]
 IntArray = NDArray[np.int32]

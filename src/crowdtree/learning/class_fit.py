@@ -14,8 +14,6 @@ from crowdtree.learning.within import TINY, shared, totals
 if TYPE_CHECKING:
     from crowdtree.learning.people import People
 
-__all__ = ["SURE", "ClassFit"]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from crowdtree.learning.answers import Answers
 
-__all__ = ["ClassPasses"]
-
 FloatArray = NDArray[np.float64]
 
 FLATTER = np.pi / 8

@@ -48,8 +48,6 @@ from crowdtree.learning.doubt import finished
 from crowdtree.learning.rates import CellRates, Counts, cell_rates
 from crowdtree.learning.within import TINY, Groups, Within, shared
 
-__all__ = ["Cells", "Fit", "fit_classes", "fit_open"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from crowdtree.learning.answers import Answers
 
-__all__ = ["MAX_WORKERS", "SAME_SHARE", "agreement", "find_copies", "merge_copies"]
-
 FloatArray = NDArray[np.float64]
 
 LEAST_SHARED = 20

@@ -11,8 +11,6 @@ from crowdtree.learning.answers import Answers
 from crowdtree.learning.class_passes import FLATTER
 from crowdtree.learning.skills import spread_of
 
-__all__ = ["LEAST_LEFT", "LONGEST_STEP", "Crowd"]
-
 FloatArray = NDArray[np.float64]
 
 LEAST_LEFT = 0.5

@@ -28,8 +28,6 @@ from crowdtree.learning.within import totals
 if TYPE_CHECKING:
     from crowdtree.learning.classes import Fit
 
-__all__ = ["finished"]
-
 FloatArray = NDArray[np.float64]
 
 MOST_UNKNOWNS = 2000

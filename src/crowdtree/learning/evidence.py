@@ -12,8 +12,6 @@ from crowdtree.learning.within import at_error
 from crowdtree.likelihood import LEAST
 from crowdtree.problem import Problem
 
-__all__ = ["MAX_ERROR", "Answered", "EvidenceByPerson", "FloatArray"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 MIN_ERROR, MAX_ERROR = 1e-3, 0.45

@@ -20,8 +20,6 @@ from crowdtree.text import plural
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
 
-__all__ = ["Flag", "Flags", "find_flags"]
-
 FloatArray = NDArray[np.float64]
 
 LEAST_ANSWERS = 10

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
     from crowdtree.problem import Problem
 
-__all__ = ["identification_policy"]
-
 MAX_ITEMS = 4_000
 """Left-out items that are replayed; more would not change the calibration."""
 ENDGAMES = (1, 2, 4, 8, 10_000)

@@ -34,14 +34,6 @@ from crowdtree.learning.passes import with_gold
 from crowdtree.learning.skills import SkillFit
 from crowdtree.learning.stating import PRIOR, CrowdMap
 
-__all__ = [
-    "LABEL_METHODS",
-    "LabelFit",
-    "dependence_of",
-    "fit_labels",
-    "label_skills",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 

@@ -19,20 +19,6 @@ if TYPE_CHECKING:
     from crowdtree.learning.class_fit import ClassFit
     from crowdtree.learning.table_discount import Discount
 
-__all__ = [
-    "LabelNumbers",
-    "crowd_confusion",
-    "label_numbers",
-    "label_problem",
-    "make_problem",
-    "one_against_rest",
-    "open_problem",
-    "quietly_replaced",
-    "share_of_skips",
-    "stated",
-    "with_table",
-]
-
 FloatArray = NDArray[np.float64]
 
 

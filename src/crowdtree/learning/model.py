@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from crowdtree.policy import AdaptivePolicy
     from crowdtree.tree import Tree
 
-__all__ = ["Intervals", "Kind", "Learned", "Range", "Worker"]
-
 FloatArray = NDArray[np.float64]
 Kind = Literal["labels", "classes"]
 _MOST_PAIRS = 100  # pairs of confused classes in the JSON form

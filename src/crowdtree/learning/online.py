@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from crowdtree.learning.labels import LabelFit
     from crowdtree.learning.model import Learned
 
-__all__ = ["classify", "update"]
-
 FloatArray = NDArray[np.float64]
 Row = tuple[int, int, int]  # question, worker, label
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from crowdtree.problem import Problem
     from crowdtree.tree import Tree
 
-__all__ = ["LeftOutError", "Optimism", "optimism", "plan_error"]
-
 OPTIMISM_SD = 0.5
 """Prior deviation of the log odds by which new items err more often than stated."""
 MOSTLY = 0.8

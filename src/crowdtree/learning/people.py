@@ -18,8 +18,6 @@ from crowdtree.learning.skills import spread_of
 if TYPE_CHECKING:
     from crowdtree.learning.classes import Fit
 
-__all__ = ["People", "Spread", "how_people_differ"]
-
 FloatArray = NDArray[np.float64]
 
 

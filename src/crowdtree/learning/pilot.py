@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from crowdtree.learning.optimism import Optimism
     from crowdtree.learning.people import People
 
-__all__ = ["Credible", "Pilot", "credible_interval", "plan_pilot", "sensitivity", "upper_problem"]
-
 FloatArray = NDArray[np.float64]
 _STEP = 1e-5  # of an error, in a difference
 _MAX_CELLS = 1 << 22  # cells (node, class) that are computed together

@@ -23,8 +23,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CellRates", "Counts", "cell_rates"]
-
 FloatArray = NDArray[np.float64]
 
 _STRENGTHS = np.geomspace(0.05, 200.0, 20)

@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
     from crowdtree.problem import Problem
 
-__all__ = [
-    "FOLDS",
-    "Another",
-    "Refit",
-    "Refits",
-    "Sheet",
-    "log_odds",
-    "refits_of",
-    "sheet_of",
-]
-
 FOLDS = 5
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SkillFit", "spread_of"]
-
 FloatArray = NDArray[np.float64]
 
 _SPREADS = np.geomspace(0.02, 5, 40)

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from crowdtree.policy.subtypes import SubtypePolicy
     from crowdtree.problem import Problem
 
-__all__ = ["Subtypes", "find_subtypes"]
-
 FloatArray = NDArray[np.float64]
 
 STEPS = 100

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from crowdtree.learning.evidence import MAX_ERROR, EvidenceByPerson, FloatArray
 
-__all__ = ["Suspicion", "find_suspects"]
-
 SUSPECTED = np.log(200.0)
 """Evidence from which a person is suspected, by each of the rules: one honest person in 200."""
 LAX = 2.0

@@ -18,8 +18,6 @@ from crowdtree.loss import Decision
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
 
-__all__ = ["ASSUMED", "Discount", "TableDiscount"]
-
 MOST_ITEMS = 4_000
 """Items that an interval is made of; more would not change it."""
 DRAWS = 200

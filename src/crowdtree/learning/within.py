@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 
 from crowdtree.problem import DASH, Problem
 
-__all__ = ["TINY", "Groups", "Within", "at_error", "shared", "totals"]
-
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from crowdtree.problem import DASH, Problem
 
-__all__ = ["WorkerEntry", "WorkerTracker"]
-
 FloatArray = NDArray[np.float64]
 SPREAD = 0.7  # standard deviation of skills in logits when nothing is known about the crowd
 _LONGEST_STEP = 1.0  # logits a single answer may move a skill

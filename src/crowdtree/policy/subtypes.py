@@ -19,8 +19,6 @@ from crowdtree.policy.base import FloatArray
 from crowdtree.policy.criteria import Dense, entropy
 from crowdtree.problem import Problem
 
-__all__ = ["SubtypePolicy"]
-
 NEGLIGIBLE = 1e-14
 """Probability of a class below which it is ignored for the next answer."""
 
