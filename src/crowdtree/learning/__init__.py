@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from crowdtree.checking import check_call, named_options
 from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.outcomes import YES_NO
 from crowdtree.problem import Problem
 from crowdtree.text import plural, squeezed
 
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from crowdtree.learning.answers import Answers, Duplicates
-    from crowdtree.learning.class_fit import ClassFit
     from crowdtree.learning.model import Learned
+    from crowdtree.learning.skills import ClassFit
 
 __all__ = ["learn"]
 
@@ -106,30 +105,10 @@ def learn(
     True
     """
     check_call(learn, locals())
-    return learn_answers(**locals())
-
-
-def learn_answers(
-    answers: Any,
-    gold: Any = None,
-    *,
-    problem: Problem | None = None,
-    classes: Sequence[str] | None = None,
-    choices: Mapping[str, tuple[str, ...]] | None = None,
-    method: str = "ensemble",
-    level: float = 0.95,
-    certain: float = 0.95,
-    duplicates: Duplicates = "last",
-    loss: Any = None,
-    columns: Mapping[str, str] | None = None,
-    skip: Sequence[str] = (),
-) -> Learned:
-    """Learn as :func:`learn`; `choices` are the answers of questions that no problem gives."""
     from dataclasses import replace
 
     from crowdtree.columns import Columns
     from crowdtree.learning import answers as reading
-    from crowdtree.learning import model
 
     for name, value in (("level", level), ("certain", certain)):
         if not 0.5 <= value < 1:
@@ -141,26 +120,44 @@ def learn_answers(
     if gold is None and isinstance(answers, Columns):
         gold = answers.gold
     truths = None if gold is None else reading.read_gold(gold, columns)
-    named = problem.classes if problem else classes
-    if problem is not None and any(names != YES_NO for names in problem.answers):
-        choices = dict(zip(problem.questions, problem.answers, strict=True))
     read = reading.read_answers(
         answers,
         questions=problem.questions if problem else None,
-        choices=choices,
+        choices=dict(zip(problem.questions, problem.answers, strict=True)) if problem else None,
         duplicates=duplicates,
         columns=columns,
         skip=skip,
-        classes=list(map(str, named or ())),
+        classes=list(map(str, (problem.classes if problem else classes) or ())),
         truths=(truths or {}).values(),
     )
     absent = len(set(truths or ()) - set(map(str, read.tasks.tolist())))
     if absent:
         note = f"{plural(absent, 'item')} of the gold without answers left out"
         read = replace(read, notes=(*read.notes, note))
+    options: dict[str, Any] = {"method": method, "level": level, "certain": certain}
     weight = reading.gold_weights(read, gold)
+    learned = _learned(read, truths, problem, classes, duplicates == "all", weight, **options)
+    return learned if loss is None else learned.with_loss(loss)
+
+
+def _learned(
+    read: Answers,
+    truths: dict[str, str] | None,
+    problem: Problem | None = None,
+    classes: Sequence[str] | None = None,
+    keep_repeats: bool = True,
+    weight: FloatArray | None = None,
+    *,
+    method: str,
+    level: float,
+    certain: float,
+) -> Learned:
+    """Learn from answers that were read; of other ones, repeats were resolved before."""
+    from crowdtree.learning import answers as reading
+    from crowdtree.learning import model
+
     if problem is None and len(read.questions) == 1 and _answers_are_classes(read, truths, classes):
-        read = _relabelled(read.one_each() if duplicates == "all" else read, classes)
+        read = _relabelled(read.one_each() if keep_repeats else read, classes)
         fields = _learn_labels(read, truths, method, weight)
     elif method == "ensemble":
         fields = _learn_classes(reading.as_yes_no(read), truths, problem, classes, certain)
@@ -168,22 +165,17 @@ def learn_answers(
         raise CrowdtreeError(
             f"method: {method!r} is for one question whose answers name the classes; leave it out"
         )
-    given: dict[str, Any] = {"problem": problem}
+    options: dict[str, Any] = {"method": method, "level": level, "certain": certain}
     if problem is None:
-        given = {"classes": fields["problem"].classes}
-        given |= {"choices": dict(zip(read.questions, read.choices, strict=False))}
-    learned = model.Learned(
+        options["classes"] = fields["problem"].classes
+    return model.Learned(
         **fields,
-        # other answers: their repeats were resolved before
-        refit=partial(
-            learn_answers, **given, method=method, level=level, certain=certain, duplicates="all"
-        ),
+        refit=partial(_learned, problem=problem, **options),
         level=level,
-        keep_repeats=duplicates == "all",
+        keep_repeats=keep_repeats,
         assumed=problem,
         gold_weight=weight,
     )
-    return learned if loss is None else learned.with_loss(loss)
 
 
 def _answers_are_classes(

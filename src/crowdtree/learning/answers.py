@@ -114,6 +114,33 @@ class Answers:
             question=None if self.question is None else self.question[rows],
         )
 
+    def rows(self, kept: NDArray[np.bool_]) -> Answers:
+        """Some of the answers, about all items."""
+        return replace(
+            self,
+            start=np.concatenate([[0], np.cumsum(kept)])[self.start],
+            worker=self.worker[kept],
+            label=self.label[kept],
+            question=None if self.question is None else self.question[kept],
+        )
+
+    def part(self, items: NDArray[np.intp], all_questions: bool) -> Answers:
+        """Answers about some items, with the workers and the questions that these have alone."""
+        some = self.items(items)
+        met, worker = np.unique(some.worker, return_inverse=True)
+        some = replace(some, workers=self.workers[met], worker=worker.astype(np.int32), skips=None)
+        asked, question = np.unique(some.question_column(), return_inverse=True)
+        if all_questions or len(asked) == len(self.questions):
+            return some
+        choices = tuple(self.choices[q] for q in asked) if self.choices else ()
+        return replace(
+            some,
+            questions=tuple(self.questions[q] for q in asked),
+            labels=self.labels[: max(map(len, choices), default=len(self.labels))],
+            question=question.astype(np.int32) if len(asked) > 1 else None,
+            choices=choices if set(choices) != {PLAIN} else (),
+        )
+
     def by_worker(self, code: IntArray, workers: NDArray[Any]) -> Answers:
         """The same answers with workers numbered anew."""
         return replace(self, workers=workers, worker=code[self.worker])
@@ -530,14 +557,7 @@ def sort_answers(answers: Answers, task: IntArray, duplicates: Duplicates) -> An
         CrowdtreeWarning,
         stacklevel=5,
     )
-    kept = np.concatenate([[0], np.cumsum(keep)])[start].astype(np.int64)
-    return replace(
-        made,
-        start=kept,
-        worker=made.worker[keep],
-        label=made.label[keep],
-        question=None if asked is None else asked[keep],
-    )
+    return made.rows(keep)
 
 
 def read_gold(source: Any, columns: Mapping[str, str] | None = None) -> dict[str, str]:

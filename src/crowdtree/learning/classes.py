@@ -41,11 +41,11 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learning.answers import Answers
-from crowdtree.learning.class_fit import ClassFit
 from crowdtree.learning.class_passes import ClassPasses, Sums
 from crowdtree.learning.crowd import LEAST_LEFT, LONGEST_STEP, Crowd
 from crowdtree.learning.doubt import finished
 from crowdtree.learning.rates import CellRates, Counts, cell_rates
+from crowdtree.learning.skills import ClassFit
 from crowdtree.learning.within import TINY, Groups, Within, shared
 
 FloatArray = NDArray[np.float64]

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.learning.answers import Answers
-from crowdtree.learning.class_fit import SURE, ClassFit
 from crowdtree.learning.crowd import LEAST_LEFT
 from crowdtree.learning.people import how_people_differ
+from crowdtree.learning.skills import SURE, ClassFit
 from crowdtree.learning.within import totals
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from crowdtree.learning.skills import SkillFit
 from crowdtree.problem import DASH, Problem
 
 if TYPE_CHECKING:
-    from crowdtree.learning.class_fit import ClassFit
+    from crowdtree.learning.skills import ClassFit
     from crowdtree.learning.table_discount import Discount
 
 FloatArray = NDArray[np.float64]

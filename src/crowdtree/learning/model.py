@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.learning.answers import Answers
-from crowdtree.learning.class_fit import ClassFit
 from crowdtree.learning.compare import against_assumed, confused_pairs
 from crowdtree.learning.judging import Accuracy, Judge
 from crowdtree.learning.learned_problem import (
@@ -23,7 +22,7 @@ from crowdtree.learning.learned_problem import (
     quietly_replaced,
     stated,
 )
-from crowdtree.learning.skills import SkillFit
+from crowdtree.learning.skills import ClassFit, SkillFit
 from crowdtree.learning.stating import CrowdMap
 from crowdtree.loss import Decision, make_loss
 from crowdtree.problem import DASH, Problem

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeWarning
 from crowdtree.learning.answers import Answers, as_yes_no, read_answers, sort_answers
-from crowdtree.learning.class_fit import ClassFit
 from crowdtree.learning.copies import merge_copies
 from crowdtree.learning.learned_problem import (
     crowd_confusion,
@@ -27,6 +26,7 @@ from crowdtree.learning.learned_problem import (
     with_table,
 )
 from crowdtree.learning.passes import Votes
+from crowdtree.learning.skills import ClassFit
 from crowdtree.learning.worker_tracker import SPREAD
 
 if TYPE_CHECKING:
@@ -54,23 +54,24 @@ def update(learned: Learned, source: Any) -> None:
         learned.checked = np.append(learned.checked, np.full(room, -1)).astype(np.int32)
 
 
-def classify(learned: Learned, source: Any, plain: bool = False) -> tuple[list[str], FloatArray]:
-    """Posteriors of the items of other answers; their workers may be known or new.
-
-    `plain` posteriors are those before the discount.
-    """
+def classify(learned: Learned, source: Any) -> tuple[list[str], FloatArray]:
+    """Posteriors of the items of other answers; their workers may be known or new."""
     read = _read(learned, source)
-    index = learned.worker_index
-    code = np.array([index.get(str(name), -1) for name in read.workers.tolist()], np.int32)
-    asked = read if learned.kind == "classes" else read.one_each()
-    asked = asked.by_worker(code, learned.answers.workers)
+    asked = with_workers_of(learned, read if learned.kind == "classes" else read.one_each())
     if learned.labelling is not None:
         posterior = _average(learned.labelling, _model_posteriors(learned, asked), asked)
     else:
-        posterior = _class_posteriors(learned, asked)
-    if not plain and learned.discount is not None:
+        posterior = class_posteriors(learned, asked)
+    if learned.discount is not None:
         posterior = learned.discount.stated(posterior, np.diff(asked.start))
     return list(map(str, read.tasks.tolist())), posterior
+
+
+def with_workers_of(learned: Learned, answers: Answers) -> Answers:
+    """Number the workers as those of a result, -1 where they are new."""
+    index = learned.worker_index
+    code = np.array([index.get(str(name), -1) for name in answers.workers.tolist()], np.int32)
+    return answers.by_worker(code, learned.answers.workers)
 
 
 def _read(learned: Learned, source: Any) -> Answers:
@@ -193,7 +194,7 @@ def _model_posteriors(learned: Learned, asked: Answers) -> list[FloatArray]:
 # ---------------------------------------------------------------- questions about the classes
 
 
-def _class_posteriors(learned: Learned, asked: Answers) -> FloatArray:
+def class_posteriors(learned: Learned, asked: Answers) -> FloatArray:
     """Posteriors of items by the table; a new worker (-1) is a typical one."""
     fit = learned.class_fit
     score = np.tile(np.log(np.maximum(learned.problem.prior, 1e-300)), (asked.n_tasks, 1))
@@ -219,7 +220,7 @@ def _update_classes(
     for item in touched:
         before = fit.posterior[item].copy()
         if learned.gold[item] < 0:
-            fit.posterior[item] = _class_posteriors(learned, answers.items(np.array([item])))[0]
+            fit.posterior[item] = class_posteriors(learned, answers.items(np.array([item])))[0]
         after = fit.posterior[item]
         old, now = _rows(base, item), _rows(answers, item)
         for row in dict.fromkeys([*old, *now]):
