@@ -34,14 +34,6 @@ from crowdtree.learning.passes import with_gold
 from crowdtree.learning.skills import SkillFit
 from crowdtree.learning.stating import PRIOR, CrowdMap
 
-__all__ = [
-    "LABEL_METHODS",
-    "LabelFit",
-    "dependence_of",
-    "fit_labels",
-    "label_skills",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
@@ -293,7 +285,6 @@ def label_skills(answers: Answers, fit: LabelFit, gold: IntArray, stated: FloatA
         skill_sd=deviation,
         spread=float(max(skill.std(), 0.05)),
         posterior=fit.posterior,
-        sign=np.ones((1, labels), np.int8),
         prior=share / share.sum(),
         prior_size=np.maximum(share * (1 - share) / unsure - 1, 1.0),
         answers=asked[None],

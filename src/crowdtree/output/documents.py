@@ -355,7 +355,7 @@ def _learned(learned: Learned) -> Document:
 def _read_learned(data: Mapping[str, Any], source: str) -> Learned:
     import warnings
 
-    from crowdtree.learning import learn_answers
+    from crowdtree.learning import learn
 
     told, options = data["answers"], dict(data["options"])
     task = np.repeat(np.arange(len(told["task"])), np.diff(told["start"]))
@@ -376,7 +376,8 @@ def _read_learned(data: Mapping[str, Any], source: str) -> Learned:
 
     with warnings.catch_warnings():  # they were given when the answers were first learned from
         warnings.simplefilter("ignore", CrowdtreeWarning)
-        learned = learn_answers(columns, known(data["gold"]), **options, loss=data.get("loss"))
+        options |= {"duplicates": "all", "loss": data.get("loss")}
+        learned = learn(columns, known(data["gold"]), **options)
         if data["checked"] is not None:
             learned = learned.calibrate(known(data["checked"]) or {})
     return replace(learned, keep_repeats=data["keep_repeats"])
