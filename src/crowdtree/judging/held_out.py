@@ -75,8 +75,20 @@ class HeldOut:
         """Mean of the values over the people of each item that has such rows."""
         item, weight = self.item[rows], self.weight[rows]
         total = np.bincount(item, weight * values[rows], self.items)
-        met = np.bincount(item, minlength=self.items) > 0
-        return np.asarray(total[met])
+        return np.asarray(total[np.bincount(item, minlength=self.items) > 0])
+
+    def vote_gain(self, label: IntArray) -> FloatArray:
+        """By item, by how much more a vote finds its target when the answers join it.
+
+        Not a number where there is no vote or no answer.
+        """
+        rows = (label >= 0) & (self.votes.sum(axis=1) > 0)
+        votes, target = self.votes[rows], self.target[rows]
+        joined = plurality(votes + indicator(label[rows], votes.shape[1]))
+        values = (joined - plurality(votes))[np.arange(len(votes)), target]
+        total = np.bincount(self.item[rows], self.weight[rows] * values, self.items)
+        met = np.bincount(self.item[rows], minlength=self.items) > 0
+        return np.where(met, total, np.nan)
 
 
 def against_people(counts: IntArray, people: int = 1) -> HeldOut:
@@ -95,17 +107,22 @@ def against_people(counts: IntArray, people: int = 1) -> HeldOut:
 
 
 def against_gold(counts: IntArray, gold: IntArray, people: int = 1) -> HeldOut:
-    """Leave out people of items of known truth (-1: unknown); items without people stay."""
-    item, weight, first, last, _ = _leave_out(counts, people)
+    """Rows of items of known truth (-1: unknown); items without people stay.
+
+    The known truth is nobody's answer, so the votes are of one person more than left out.
+    """
+    item, weight, first, last, votes = _leave_out(counts, people)
+    votes += indicator(last, counts.shape[1])
     bare = np.flatnonzero(counts.sum(axis=1) == 0)
     nobody = np.full(len(bare), -1)
     item, weight = np.append(item, bare), np.append(weight, np.ones(len(bare)))
     first, last = np.append(first, nobody), np.append(last, nobody)
+    votes = np.concatenate([votes, counts[bare]])
     known = gold[item] >= 0
     item, weight, first, last = item[known], weight[known], first[known], last[known]
     target = gold[item]
     truth = indicator(target, counts.shape[1]).astype(np.float64)
-    return HeldOut(len(counts), item, weight, first, last, truth, counts[item], target)
+    return HeldOut(len(counts), item, weight, first, last, truth, votes[known], target)
 
 
 def _leave_out(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.judging.agreement import IntArray
-from crowdtree.judging.held_out import HeldOut, against_gold, against_people, indicator, plurality
+from crowdtree.judging.held_out import HeldOut, against_gold, against_people, indicator
 from crowdtree.judging.intervals import FloatArray, Interval, bootstrap, mean_difference, share
 from crowdtree.judging.result import (
     ANOTHER,
@@ -88,30 +88,37 @@ def compare(asked: Asked, model: int, reference: Reference) -> Against | None:
     if accuracy is None:
         return None
     items = len(right)
-    difference, gain, person = _differences(made, label)
+    difference, gain = _differences(asked, reference, asked.votes, model)
     if not len(difference):
         return Against(reference, items, accuracy)
-    others = _others(asked, model, reference)
     wide = [
         None if other is None else _wider(mean_difference(values), other)
-        for values, other in zip((difference, gain), others, strict=True)
+        for values, other in zip((difference, gain), _others(asked, model, reference), strict=True)
     ]
+    person = made.by_item(made.right(made.label), (label >= 0) & (made.label >= 0))
     return Against(
         reference, items, accuracy, share(person), mean_difference(difference),
         mean_difference(gain), *wide,
     )  # fmt: skip
 
 
-def _differences(made: HeldOut, label: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """By item: model less person, vote with the model less vote without, and the person alone."""
-    both = (label >= 0) & (made.label >= 0)
-    person = made.right(made.label)
-    row = np.arange(len(label))
-    joined = plurality(made.votes + indicator(label, made.votes.shape[1]))[row, made.target]
-    alone = plurality(made.votes)[row, made.target]
-    values = made.right(label) - person, joined - alone, person
-    first, second, third = (made.by_item(value, both) for value in values)
-    return first, second, third
+def _differences(
+    asked: Asked, reference: Reference, votes: IntArray, model: int
+) -> tuple[FloatArray, FloatArray]:
+    """By item: how much more often right the model is than a person, and a vote that it joins.
+
+    A vote gains from anybody's answer where it would else be tied, and loses where the answer makes
+    the tie; so the gain is the mean over votes of all others, and of all others but one.
+    """
+    one, two = (asked.held_out(reference, votes, people) for people in (1, 2))
+    labels = asked.models[model]
+    label = labels[one.item]
+    both = (label >= 0) & (one.label >= 0)
+    difference = one.by_item(one.right(label) - one.right(one.label), both)
+    gains = np.stack([one.vote_gain(label), two.vote_gain(labels[two.item])])
+    met = np.isfinite(gains)
+    gain = np.nansum(gains, axis=0)[met.any(axis=0)] / met.sum(axis=0)[met.any(axis=0)]
+    return difference, gain
 
 
 def _others(asked: Asked, model: int, reference: Reference) -> list[float | None]:
@@ -125,15 +132,15 @@ def _others(asked: Asked, model: int, reference: Reference) -> list[float | None
     means = []
     for group in range(groups):
         votes = asked.votes - asked.counts(asked.people[group::groups])
-        made = asked.held_out(reference, votes)
-        values = _differences(made, asked.models[model][made.item])[:2]
-        if not len(values[0]):
+        values = _differences(asked, reference, votes, model)
+        if not (len(values[0]) and len(values[1])):
             return [None, None]
         means.append([value.mean() for value in values])
     if groups < 3:
         return [None, None]
     spread = np.var(means, axis=0) * (groups - 1)
-    return (stdtrit(groups - 1, 0.975) * np.sqrt(spread)).tolist()
+    half: list[float | None] = (stdtrit(groups - 1, 0.975) * np.sqrt(spread)).tolist()
+    return half
 
 
 def _wider(made: Interval | None, other: float) -> Interval | None:
