@@ -81,7 +81,9 @@ def cohen_kappa(
     if (counts > 0).sum() < 2:
         return None
     one, two = _common(counts)
-    met, place = np.unique(np.append(first * labels + second, one * labels + two), return_inverse=True)
+    met, place = np.unique(
+        np.append(first * labels + second, one * labels + two), return_inverse=True
+    )
     rows = np.eye(len(met))[place]
     cells = np.eye(labels * labels)[met]
 

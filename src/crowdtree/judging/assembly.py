@@ -44,9 +44,7 @@ def judge_asked(
         scores=tuple(scores),
         label_scores=tuple(chain.from_iterable(map(_label_scores, questions))),
         tests=tuple(chain.from_iterable(tests)),
-        together=tuple(
-            row for asked in questions for row in scoring.errors_together(asked, rng)
-        ),
+        together=tuple(row for asked in questions for row in scoring.errors_together(asked, rng)),
         pairs=tuple(row for asked in questions for row in _pairs(asked, rng)),
         agreement=tuple(row for asked in questions for row in _agreement(asked, rng)),
         drift=tuple(

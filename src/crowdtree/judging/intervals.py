@@ -48,11 +48,11 @@ def share(part: FloatArray, whole: FloatArray | None = None) -> Interval | None:
     return Interval(value, *wilson_interval(value * size, size))
 
 
-def mean_difference(values: FloatArray) -> Interval | None:
-    """Mean of paired differences from -1 to 1, one per item.
+def mean_difference(values: FloatArray, most: float = 1.0) -> Interval | None:
+    """Mean of paired differences, one per item, from -1 to 1.
 
-    One item is added in which half a difference goes either way, and one without difference
-    (Agresti and Min 2005), so that few items that agree are no certainty.
+    Two items are added, of which one differs by `most`, half of it either way (Agresti and Min
+    2005), so that few items that agree are no certainty.
 
     >>> mean_difference(np.zeros(98))
     Interval(value=0.0, low=-0.0195..., high=0.0195...)
@@ -60,7 +60,7 @@ def mean_difference(values: FloatArray) -> Interval | None:
     if not len(values):
         return None
     n, total = len(values) + 2, float(values.sum())
-    spread = float((values**2).sum()) + 1 - total**2 / n
+    spread = float((values**2).sum()) + most**2 - total**2 / n
     half = Z95 * float(np.sqrt(max(spread, 0.0))) / n
     mean = total / len(values)
     low, high = total / n - half, total / n + half

@@ -84,7 +84,9 @@ def _chosen(table: Columns, base: Mapping[str, str], models: Any) -> set[str]:
     if models is None:
         return _kinds(table, base) if "source" in table else set()
     if isinstance(models, str) and not models.lower().endswith((".csv", ".tsv", ".parquet")):
-        raise CrowdtreeError(f"models: expected a list of names, got {models!r}; write [{models!r}]")
+        raise CrowdtreeError(
+            f"models: expected a list of names, got {models!r}; write [{models!r}]"
+        )
     if isinstance(models, list | tuple) and all(isinstance(name, str) for name in models):
         wanted = {name.strip() for name in models}
     else:

@@ -53,7 +53,9 @@ class Verdict:
 
     def __str__(self) -> str:
         if self.answer == UNCLEAR:
-            return self.answer + (f": about {self.needed:,} more {self.needs}" if self.needed else "")
+            return self.answer + (
+                f": about {self.needed:,} more {self.needs}" if self.needed else ""
+            )
         return self.answer + ("" if self.others else " (these people; others: cannot tell yet)")
 
 

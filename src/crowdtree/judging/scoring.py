@@ -33,6 +33,8 @@ GROUPS = 30  # of people that are left out to see how far people matter
 MIN_ITEMS = 30
 """Items from which one person is tested against a model (Calderon and others 2025)."""
 FALSE_FINDINGS = 0.05
+VOTE = 0.5
+"""By how much an answer that joins a vote changes the probability of its target, at most as a rule."""
 _POWER = 1.43  # (z of 97.5 % + z of 80 %) / z of 97.5 %: four in five such studies decide
 _MOST_NEEDED = 1_000_000
 
@@ -91,14 +93,11 @@ def compare(asked: Asked, model: int, reference: Reference) -> Against | None:
     difference, gain = _differences(asked, reference, asked.votes, model)
     if not len(difference):
         return Against(reference, items, accuracy)
-    wide = [
-        None if other is None else _wider(mean_difference(values), other)
-        for values, other in zip((difference, gain), _others(asked, model, reference), strict=True)
-    ]
+    ends = mean_difference(difference), mean_difference(gain, VOTE)
+    wide = map(_wider, ends, _others(asked, model, reference))
     person = made.by_item(made.right(made.label), (label >= 0) & (made.label >= 0))
     return Against(
-        reference, items, accuracy, share(person), mean_difference(difference),
-        mean_difference(gain), *wide,
+        reference, items, accuracy, share(person), *ends, *wide,
     )  # fmt: skip
 
 
@@ -143,8 +142,8 @@ def _others(asked: Asked, model: int, reference: Reference) -> list[float | None
     return half
 
 
-def _wider(made: Interval | None, other: float) -> Interval | None:
-    if made is None:
+def _wider(made: Interval | None, other: float | None) -> Interval | None:
+    if made is None or other is None:
         return None
     low = made.value - math.hypot(made.value - made.low, other)
     high = made.value + math.hypot(made.high - made.value, other)

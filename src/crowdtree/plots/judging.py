@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from crowdtree.judging.result import PERSON
-from crowdtree.plots.style import LIGHT
+from crowdtree.plots.style import LIGHT, N_COLOURS
 from crowdtree.plots.text import clean
 from crowdtree.plots.vega import PER_CENT, WIDTH, Chart, alt, table, title_of
 from crowdtree.text import percent_cell
@@ -47,8 +47,8 @@ def dots_chart(dots: Dots, *, title: str, axis: str, small: str) -> Chart:
         for row, who, x in shown
     ]
     names = list(dict.fromkeys(str(row["who"]) for row in rows))
-    palette = (LIGHT.accent, *LIGHT.answers)
-    colours = [LIGHT.grey if n == PERSON else palette[i % 7] for i, n in enumerate(names)]
+    palette = LIGHT.answers
+    colours = [LIGHT.grey if n == PERSON else palette[i % N_COLOURS] for i, n in enumerate(names)]
     base = alt.Chart(table(rows)).encode(
         y=alt.Y(
             "row:N",
@@ -59,13 +59,15 @@ def dots_chart(dots: Dots, *, title: str, axis: str, small: str) -> Chart:
         yOffset=alt.YOffset("who:N", sort=names),
         color=alt.Color("who:N", title=None, scale=alt.Scale(domain=names, range=colours)),
     )
-    across = {"title": axis, "axis": alt.Axis(labelExpr=PER_CENT, tickCount=5)}
+    across = {
+        "title": axis,
+        "axis": alt.Axis(labelExpr=PER_CENT, tickCount=5),
+        "scale": alt.Scale(zero=False),
+    }
     return alt.layer(
         base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q", **across), x2="high:Q"),
         base.mark_point(filled=True, size=55, opacity=1).encode(x=alt.X("value:Q", **across)),
-    ).properties(
-        width=WIDTH, height=max(60, ROW * len(rows)), title=title_of(title, small)
-    )
+    ).properties(width=WIDTH, height=max(60, ROW * len(rows)), title=title_of(title, small))
 
 
 def together_chart(pairs: Iterable[_Together], names: Sequence[str], *, title: str) -> Chart:
@@ -95,16 +97,13 @@ def together_chart(pairs: Iterable[_Together], names: Sequence[str], *, title: s
     most = max((row["value"] for row in rows), default=1.0) or 1.0
     scale = alt.Scale(domain=[0.0, most], range=[0.06, 0.6])
     size = len(order) - 1
-    return (
-        alt.layer(
-            alt.Chart(table(rows))
-            .mark_rect(color=LIGHT.error)
-            .encode(opacity=alt.Opacity("value:Q", scale=scale, legend=None), **sides),
-            alt.Chart(table(rows)).mark_text(color=LIGHT.text).encode(text="text:N", **sides),
-        )
-        .properties(
-            width=84 * size,
-            height=30 * size,
-            title=title_of(title, "In % of items: both wrong / both wrong if independent."),
-        )
+    return alt.layer(
+        alt.Chart(table(rows))
+        .mark_rect(color=LIGHT.error)
+        .encode(opacity=alt.Opacity("value:Q", scale=scale, legend=None), **sides),
+        alt.Chart(table(rows)).mark_text(color=LIGHT.text).encode(text="text:N", **sides),
+    ).properties(
+        width=84 * size,
+        height=30 * size,
+        title=title_of(title, "In % of items: both wrong / both wrong if independent."),
     )

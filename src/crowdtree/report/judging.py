@@ -15,7 +15,7 @@ from crowdtree.report.templates import render
 from crowdtree.text import percent, plural
 
 TITLE = "May these models replace or join people?"
-MOST_PAIRS = 40
+MOST_PAIRS = 20
 
 
 def write_judgement_report(
@@ -70,14 +70,14 @@ def interval_words(value: Interval | None, kind: str = "share") -> str:
     """Write an estimate with its interval: a share, a difference in points, or a number.
 
     >>> interval_words(Interval(0.5, 0.4, 0.62)), interval_words(None)
-    ('50.0 % (40.0 to 62.0)', '–')
+    ('50.0 % (40.0–62.0)', '–')
     >>> interval_words(Interval(-0.051, -0.1, 0.02), "points")
     '−5.1 (−10.0 to +2.0)'
     """
     if value is None:
         return "–"
     if kind == "share":
-        return f"{100 * value.value:.1f} % ({100 * value.low:.1f} to {100 * value.high:.1f})"
+        return f"{100 * value.value:.1f} % ({100 * value.low:.1f}–{100 * value.high:.1f})"
     ends = (value.value, value.low, value.high)
     form = [f"{100 * x:+.1f}" if kind == "points" else f"{x:.2f}" for x in ends]
     first, low, high = (text.replace("-", "\N{MINUS SIGN}") for text in form)
@@ -119,7 +119,9 @@ def _pictures(judgement: Judgement) -> list[str]:
         if recalls:
             charts.append(
                 dots_chart(
-                    recalls, title=f"Recall of each label{place}", axis="items that get their label",
+                    recalls,
+                    title=f"Recall of each label{place}",
+                    axis="items that get their label",
                     small="95 % intervals",
                 )  # fmt: skip
             )
