@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-import crowdtree as ct
 from benchmarks.policy_docs import table, written
 from benchmarks.realdata import ABSENT, folder
 from crowdtree.judging import scoring

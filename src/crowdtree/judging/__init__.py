@@ -1,4 +1,4 @@
-"""Judge models by people and known items: may a model replace or join people, at which questions?"""
+"""Judge models by people and known items: may a model replace or join people?"""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def judge(
     check_call(judge, locals())
     if not 0 <= margin < 1:
         raise CrowdtreeError(f"margin: expected a share from 0 to below 1, got {margin!r}")
-    from crowdtree.judging.reading import read_asked
     from crowdtree.judging.assembly import judge_asked
+    from crowdtree.judging.reading import read_asked
 
     made, notes = read_asked(answers, gold, models, columns, skip)
     return judge_asked(made, margin, notes, generator(rng))

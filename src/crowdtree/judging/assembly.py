@@ -10,7 +10,15 @@ import numpy as np
 
 from crowdtree.judging import scoring
 from crowdtree.judging.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
-from crowdtree.judging.result import PERSON, Agreement, Judgement, ModelScore, Pair
+from crowdtree.judging.result import (
+    PERSON,
+    Agreement,
+    Judgement,
+    LabelScore,
+    ModelScore,
+    Pair,
+    PersonTest,
+)
 from crowdtree.judging.scoring import Asked
 
 MOST_WORKERS = 20
@@ -57,7 +65,7 @@ def judge_asked(
 
 
 def _score(
-    asked: Asked, model: int, tests: Sequence[scoring.PersonTest], margin: float
+    asked: Asked, model: int, tests: Sequence[PersonTest], margin: float
 ) -> ModelScore:
     made = asked.held_out(asked.usual_reference, asked.votes)
     both = (scoring.compare(asked, model, reference) for reference in ("people", "gold"))
@@ -73,7 +81,7 @@ def _score(
     )
 
 
-def _label_scores(asked: Asked) -> Iterable[scoring.LabelScore]:
+def _label_scores(asked: Asked) -> Iterable[LabelScore]:
     made = asked.held_out(asked.usual_reference, asked.votes)
     yield from scoring.label_scores(asked, made, made.label, PERSON)
     for name, labels in zip(asked.model_names, asked.models, strict=True):

@@ -34,7 +34,7 @@ def indicator(label: IntArray, labels: int) -> NDArray[np.int64]:
     array([[0, 1],
            [0, 0]])
     """
-    return (label[:, None] == np.arange(labels)).astype(np.int64)
+    return np.asarray(label[:, None] == np.arange(labels)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -131,7 +131,7 @@ def _asked(
     answers = np.full((read.n_workers, read.n_tasks), -1, np.int8)
     rows = read.question_column() == q
     answers[read.worker[rows], read.task[rows]] = read.label[rows]
-    gold = np.full(read.n_tasks, -1, np.int32)
+    gold: IntArray = np.full(read.n_tasks, -1, np.int32)
     if question in truths:
         labels, gold = _coded(read, truths[question], labels, question, notes)
     names = list(map(str, read.workers.tolist()))

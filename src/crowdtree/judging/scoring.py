@@ -34,7 +34,7 @@ MIN_ITEMS = 30
 """Items from which one person is tested against a model (Calderon and others 2025)."""
 FALSE_FINDINGS = 0.05
 VOTE = 0.5
-"""By how much an answer that joins a vote changes the probability of its target, at most as a rule."""
+"""By how much an answer that joins a vote changes the probability of its target, at most."""
 _POWER = 1.43  # (z of 97.5 % + z of 80 %) / z of 97.5 %: four in five such studies decide
 _MOST_NEEDED = 1_000_000
 

@@ -24,7 +24,7 @@ def write_report(
     path: str | os.PathLike[str],
     **options: Any,
 ) -> Path:
-    """Write a self-contained page (``.html``) about a plan, learned answers, judged models or a trace.
+    """Write a self-contained page (``.html``) about a plan, answers, judged models or a trace.
 
     Parameters
     ----------

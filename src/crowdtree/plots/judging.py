@@ -59,7 +59,7 @@ def dots_chart(dots: Dots, *, title: str, axis: str, small: str) -> Chart:
         yOffset=alt.YOffset("who:N", sort=names),
         color=alt.Color("who:N", title=None, scale=alt.Scale(domain=names, range=colours)),
     )
-    across = {
+    across: dict[str, Any] = {
         "title": axis,
         "axis": alt.Axis(labelExpr=PER_CENT, tickCount=5),
         "scale": alt.Scale(zero=False),
@@ -74,7 +74,7 @@ def together_chart(pairs: Iterable[_Together], names: Sequence[str], *, title: s
     """Heat table of joint errors: how often two are wrong at once, and if they were independent."""
     rows: list[dict[str, Any]] = []
     for pair in pairs:
-        text = f"{percent_cell(pair.both_wrong.value) or '0'} / {percent_cell(pair.independent) or '0'}"
+        text = " / ".join(percent_cell(x) or "0" for x in (pair.both_wrong.value, pair.independent))
         rows.append(
             {"a": clean(pair.second), "b": clean(pair.first), "value": pair.both_wrong.value}
             | {"text": text}

@@ -123,7 +123,7 @@ def _pictures(judgement: Judgement) -> list[str]:
                     title=f"Recall of each label{place}",
                     axis="items that get their label",
                     small="95 % intervals",
-                )  # fmt: skip
+                )
             )
         pairs = [row for row in judgement.together if row.question == question]
         if pairs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crowdtree.cli.render.learned import _short, _table
-from crowdtree.judging.result import PERSON, Judgement
+from crowdtree.judging.result import Judgement
 from crowdtree.report.judging import interval_words, judgement_size
 from crowdtree.text import percent
 
