@@ -8,6 +8,7 @@ from itertools import chain, combinations, pairwise
 
 import numpy as np
 
+from crowdtree.errors import CrowdtreeError
 from crowdtree.judging import scoring
 from crowdtree.judging.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
 from crowdtree.judging.result import (
@@ -31,8 +32,9 @@ def judge_asked(
 ) -> Judgement:
     """Judge the models at each question."""
     first = questions[0]
+    _check_overlap(questions)
     tests = [
-        scoring.test_people(asked, model, margin)
+        scoring.person_tests(asked, model, margin)
         for asked in questions
         for model in range(len(asked.models))
     ]
@@ -61,6 +63,20 @@ def judge_asked(
             for row in scoring.changes(asked, list(versions(asked.model_names)))
         ),
         notes=tuple(notes),
+    )
+
+
+def _check_overlap(questions: Sequence[Asked]) -> None:
+    """Raise where nothing can be compared: neither two people, nor a model with them or gold."""
+    for asked in questions:
+        people = asked.votes.sum(axis=1)
+        use = (people > 1) | (asked.gold >= 0)
+        if (asked.models[:, use] >= 0).any() or (not len(asked.models) and (people > 1).any()):
+            return
+    who = "a model and two people" if len(questions[0].models) else "two people"
+    raise CrowdtreeError(
+        f"answers: no item has answers of {who} to the same question; ask some of them about the "
+        "same items"
     )
 
 

@@ -12,7 +12,14 @@ from crowdtree.columns import Column, Columns, read_columns
 from crowdtree.errors import CrowdtreeError, listing, one_line
 from crowdtree.judging.agreement import IntArray
 from crowdtree.judging.scoring import Asked
-from crowdtree.learning.answers import Answers, gold_codes, read_answers, read_gold, unknown_names
+from crowdtree.learning.answers import (
+    YES_NO,
+    Answers,
+    gold_codes,
+    read_answers,
+    read_gold,
+    unknown_names,
+)
 from crowdtree.text import plural, squeezed
 
 EXTRA = ("question", "source", "version")
@@ -146,9 +153,15 @@ def _coded(
     read: Answers, truths: dict[str, str], labels: tuple[str, ...], question: str, notes: list[str]
 ) -> tuple[tuple[str, ...], IntArray]:
     """Labels, with those that gold alone has, and the known label of each item."""
+    yes_no = len(read.questions) > 1 and labels == ("no", "yes")
+    if yes_no:  # written as 0 and 1, or true and false
+        truths = {
+            task: labels[YES_NO[name.lower()]] if name.lower() in YES_NO else name
+            for task, name in truths.items()
+        }
     known = {squeezed(name) for name in labels}
     extra = sorted({name for name in truths.values() if squeezed(name) not in known})
-    if extra and (labels == ("no", "yes") or len(extra) == len(set(truths.values()))):
+    if extra and (yes_no or len(extra) == len(set(truths.values()))):
         raise unknown_names(
             f"gold: question {one_line(question)}: label", extra, labels, "correct it"
         )
@@ -168,6 +181,11 @@ def _gold_by_question(
     """Known labels of items by question."""
     if len(read.questions) == 1:
         return {read.questions[0]: read_gold(gold, columns)}
+    if isinstance(gold, Mapping) and "question" not in gold:
+        raise CrowdtreeError(
+            f"gold: column question is missing, and there are {len(read.questions)} questions; "
+            "give the columns task, question, label"
+        )
     table = read_columns(gold, ("task", "question", "label"), (), "gold")
     asked = [name.strip() for name in table["question"]]
     if extra := sorted(set(asked) - set(read.questions)):

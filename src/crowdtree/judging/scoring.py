@@ -217,7 +217,7 @@ def confusion(made: HeldOut, label: IntArray) -> tuple[tuple[float, ...], ...]:
 # ---------------------------------------------------------------- person by person
 
 
-def test_people(asked: Asked, model: int, margin: float) -> list[PersonTest]:
+def person_tests(asked: Asked, model: int, margin: float) -> list[PersonTest]:
     """Test the model against each person with enough items, by the alternative annotator test.
 
     References: Calderon, Reichart and Dror (2025); Benjamini and Yekutieli (2001).

@@ -605,7 +605,10 @@ def _gold_columns(source: Any) -> Any:
         return source
     if hasattr(source, "index") and hasattr(source, "to_dict"):
         source = source.to_dict()
-    elif not hasattr(source, "keys") or set(map(str, source.keys())) == {"task", "label"}:
+    elif not hasattr(source, "keys") or set(map(str, source.keys())) - {"question"} == {
+        "task",
+        "label",
+    }:
         return source
     return {"task": list(source.keys()), "label": list(source.values())} if len(source) else {}
 
