@@ -71,7 +71,10 @@ def test_alpha_equals_pairs_counted_one_by_one(seed):
 
 def test_full_agreement_is_no_certainty_and_one_label_shows_nothing():
     same = np.array([0, 1] * 10)
-    for found in (cohen_kappa(same, same, 2, rng()), krippendorff_alpha(2 * indicator(same, 2), rng())):
+    for found in (
+        cohen_kappa(same, same, 2, rng()),
+        krippendorff_alpha(2 * indicator(same, 2), rng()),
+    ):
         assert found.value == found.high == 1
         assert 0.8 < found.low < 1
     assert cohen_kappa(same * 0, same * 0, 2, rng()) is None

@@ -57,9 +57,13 @@ def plain(asked: Asked, reference: str, model: int) -> dict[str, list[Any]]:
         if reference == "gold" and not people:
             found["model"].append(float(own == gold))
         if scores:
-            for name, value in zip(("model", "person", "both"), np.mean(scores, axis=0), strict=True):
+            for name, value in zip(
+                ("model", "person", "both"), np.mean(scores, axis=0), strict=True
+            ):
                 found[name].append(value)
-        gains = [g for g in (gain_of(people, own, reference, gold, n) for n in (1, 2)) if g is not None]
+        gains = [
+            g for g in (gain_of(people, own, reference, gold, n) for n in (1, 2)) if g is not None
+        ]
         if gains:
             found["gain"].append(np.mean(gains))
     return found
@@ -101,7 +105,9 @@ def test_accuracy_and_gain_equal_plain_loops(seed, reference):
 @pytest.mark.parametrize("seed", range(3))
 def test_errors_with_a_person_equal_plain_loops(seed):
     asked = drawn(seed)
-    rows = {(r.first, r.second): r for r in scoring.errors_together(asked, np.random.default_rng(0))}
+    rows = {
+        (r.first, r.second): r for r in scoring.errors_together(asked, np.random.default_rng(0))
+    }
     assert set(rows) == {
         ("m", "n"), ("m", "a person"), ("n", "a person"), ("a person", "another person"),
     }  # fmt: skip

@@ -80,9 +80,7 @@ def _check_overlap(questions: Sequence[Asked]) -> None:
     )
 
 
-def _score(
-    asked: Asked, model: int, tests: Sequence[PersonTest], margin: float
-) -> ModelScore:
+def _score(asked: Asked, model: int, tests: Sequence[PersonTest], margin: float) -> ModelScore:
     made = asked.held_out(asked.usual_reference, asked.votes)
     both = (scoring.compare(asked, model, reference) for reference in ("people", "gold"))
     against = tuple(row for row in both if row is not None)

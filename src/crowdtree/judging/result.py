@@ -164,7 +164,13 @@ class Drift:
 
 @dataclass(frozen=True, repr=False)
 class Judgement(Framed, Plotted):
-    """The result of :func:`crowdtree.judge`; tables by ``to_frame``."""
+    """The result of :func:`crowdtree.judge`; tables by ``to_frame``.
+
+    >>> import crowdtree as ct
+    >>> answers = {"task": [1, 1, 2, 2], "worker": [*"abab"], "label": ["cat", "cat", "dog", "cat"]}
+    >>> ct.judge(answers).to_frame("pairs").columns[:4]
+    ['question', 'first', 'second', 'items']
+    """
 
     questions: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
