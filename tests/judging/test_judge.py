@@ -1,4 +1,4 @@
-"""Judging as users call it: who is a model, verdicts, questions, versions, mistakes in the input."""
+"""Judging as users call it: who is a model, verdicts, questions, versions, mistakes."""
 
 from __future__ import annotations
 
