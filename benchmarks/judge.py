@@ -29,8 +29,8 @@ from benchmarks.realdata import ABSENT, folder
 from crowdtree.judging import scoring
 from crowdtree.judging.agreement import cohen_kappa, krippendorff_alpha
 from crowdtree.judging.intervals import Interval
-from crowdtree.judging.reading import read_asked
-from crowdtree.judging.scoring import Asked
+from crowdtree.judging.question import QuestionAnswers
+from crowdtree.judging.reading import read_questions
 
 REAL = ("mixed_cebab_aspects", "mixed_lesion")
 LARGE = 20_000
@@ -47,7 +47,9 @@ class World:
         self.busy = rng.normal(0, 1, people)
         self.level = np.array([1.6, 1.2])
 
-    def items(self, rng: np.random.Generator, count: int, misleading: float = 0.05) -> Asked:
+    def items(
+        self, rng: np.random.Generator, count: int, misleading: float = 0.05
+    ) -> QuestionAnswers:
         """Draw items: their truth, difficulty and look-alike, and the answers."""
         k = self.labels
         truth = rng.integers(0, k, count)
@@ -68,7 +70,7 @@ class World:
         models = np.where(knows, truth, alike)
         models[:, rng.random(count) < 0.05] = -1
         names = [f"p{w}" for w in range(self.people)]
-        return Asked(
+        return QuestionAnswers(
             "label", tuple(map(str, range(k))), answers.astype(np.int8), names,
             models.astype(np.int8), ["m0", "m1"], np.where(rng.random(count) < 0.5, truth, -1),
         )  # fmt: skip
@@ -81,18 +83,18 @@ WORLDS: Mapping[str, tuple[int, int, int, int]] = {
 }
 
 
-def without_gold(asked: Asked) -> Asked:
+def without_gold(asked: QuestionAnswers) -> QuestionAnswers:
     return replace(asked, gold=np.full_like(asked.gold, -1))
 
 
-def measure(asked: Asked, rng: np.random.Generator) -> Found:
+def measure(asked: QuestionAnswers, rng: np.random.Generator) -> Found:
     """Every kind of interval that a judgement states."""
     bare = without_gold(asked)
     people, gold = scoring.compare(bare, 0, "people"), scoring.compare(asked, 0, "gold")
     assert people is not None
     assert gold is not None
-    held = bare.held_out("people", bare.votes)
-    label = scoring.label_scores(bare, held, bare.models[0][held.item], "m0")[0]
+    held = bare.leave_out("people")
+    label = next(scoring.label_scores(bare, held, bare.models[0][held.item], "m0"))
     together = {(row.first, row.second): row for row in scoring.errors_together(bare, rng)}
     both = (asked.models >= 0).all(axis=0)
     one, two = asked.models[:, both]
@@ -164,7 +166,7 @@ def real_sets(draws: int) -> Iterator[list[str]]:
     if place is None:
         raise SystemExit(ABSENT)
     for name in REAL:
-        asked = read_asked(place / name / "answers.csv", None, None, None, ())[0][0]
+        asked = read_questions(place / name / "answers.csv", None, None, None, ())[0][0]
         for what in ("items", "people"):
             rng = np.random.default_rng(0)
             hits: dict[str, list[bool]] = defaultdict(list)
@@ -180,7 +182,7 @@ def real_sets(draws: int) -> Iterator[list[str]]:
                     yield [name, what, key, f"{len(inside):,}", f"{100 * np.mean(inside):.1f}"]
 
 
-def _halves(asked: Asked, what: str, rng: np.random.Generator) -> list[Asked]:
+def _halves(asked: QuestionAnswers, what: str, rng: np.random.Generator) -> list[QuestionAnswers]:
     axis = asked.people.shape[what == "items"]
     order = rng.permutation(axis)
     made = []
@@ -195,7 +197,9 @@ def _halves(asked: Asked, what: str, rng: np.random.Generator) -> list[Asked]:
     return made
 
 
-def _measured(asked: Asked, rng: np.random.Generator) -> dict[tuple[str, str], Interval | None]:
+def _measured(
+    asked: QuestionAnswers, rng: np.random.Generator
+) -> dict[tuple[str, str], Interval | None]:
     found: dict[tuple[str, str], Interval | None] = {}
     for model, name in enumerate(asked.model_names):
         row = scoring.compare(asked, model, "people")
@@ -207,7 +211,7 @@ def _measured(asked: Asked, rng: np.random.Generator) -> dict[tuple[str, str], I
                 ("gain of a vote", name): row.vote_gain,
             }
     found["alpha of people", ""] = krippendorff_alpha(asked.votes, rng)
-    for pair in scoring.errors_together(asked, rng)[:3]:
+    for pair in list(scoring.errors_together(asked, rng))[:3]:
         found["correlation", f"{pair.first} {pair.second}"] = pair.correlation
     return found
 

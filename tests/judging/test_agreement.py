@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from crowdtree.judging.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
-from crowdtree.judging.held_out import indicator
+from crowdtree.judging.leave_out import indicator
 
 OBSERVERS = ["123321412...", "1233224125.3", ".3332342251.", "12332441251."]
 """Krippendorff (2011): four observers, twelve units, five labels; a dot is a missing answer."""

@@ -11,13 +11,13 @@ from scipy.stats import false_discovery_control, ttest_1samp
 
 from crowdtree.judging import scoring
 from crowdtree.judging.intervals import bootstrap, mean_difference, share
-from crowdtree.judging.scoring import Asked
+from crowdtree.judging.question import QuestionAnswers
 from crowdtree.stats import wilson_interval
 
 LABELS = 3
 
 
-def drawn(seed: int, items: int = 40, people: int = 5) -> Asked:
+def drawn(seed: int, items: int = 40, people: int = 5) -> QuestionAnswers:
     """Answers with gaps, one item without people and one with a single person."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, LABELS, items)
@@ -28,7 +28,9 @@ def drawn(seed: int, items: int = 40, people: int = 5) -> Asked:
     answers[1:people, 1] = -1
     gold = np.where(rng.random(items) < 0.5, truth, -1)
     names = [f"p{i}" for i in range(people)]
-    return Asked("q", ("a", "b", "c"), answers[:people], names, answers[people:], ["m", "n"], gold)
+    return QuestionAnswers(
+        "q", ("a", "b", "c"), answers[:people], names, answers[people:], ["m", "n"], gold
+    )
 
 
 def winners(votes: list[int]) -> dict[int, float]:
@@ -38,7 +40,7 @@ def winners(votes: list[int]) -> dict[int, float]:
     return {k: 1 / len(best) for k in best}
 
 
-def plain(asked: Asked, reference: str, model: int) -> dict[str, list[Any]]:
+def plain(asked: QuestionAnswers, reference: str, model: int) -> dict[str, list[Any]]:
     """Scores of each item: the model's, a person's, joint errors, and the gain of a vote."""
     found: dict[str, list[Any]] = {"model": [], "person": [], "both": [], "gain": []}
     for item in range(asked.people.shape[1]):
@@ -117,7 +119,7 @@ def test_errors_with_a_person_equal_plain_loops(seed):
 
 def test_errors_of_models_have_the_plain_correlation():
     asked = drawn(5, items=200)
-    row = scoring.errors_together(asked, np.random.default_rng(0))[0]
+    row = next(scoring.errors_together(asked, np.random.default_rng(0)))
     both = (asked.models >= 0).all(axis=0) & (asked.gold >= 0)
     wrong = (asked.models != asked.gold)[:, both]
     assert row.correlation.value == pytest.approx(np.corrcoef(wrong)[0, 1])
@@ -126,7 +128,7 @@ def test_errors_of_models_have_the_plain_correlation():
 
 def test_labels_and_confusion_equal_counts():
     asked = drawn(1, items=300)
-    held = asked.held_out("gold", asked.votes)
+    held = asked.leave_out("gold")
     given = asked.models[0]
     use = (asked.gold >= 0) & (given >= 0)
     for k, row in enumerate(scoring.label_scores(asked, held, given[held.item], "m")):
@@ -162,7 +164,9 @@ def test_people_are_tested_as_published():
 
 def test_a_model_that_repeats_the_person_left_out_is_not_behind():
     people = np.tile(np.arange(40) % 2, (3, 1))
-    asked = Asked("q", ("a", "b"), people, list("xyz"), people[:1], ["m"], np.full(40, -1))
+    asked = QuestionAnswers(
+        "q", ("a", "b"), people, list("xyz"), people[:1], ["m"], np.full(40, -1)
+    )
     assert all(row.better for row in scoring.person_tests(asked, 0, 0.05))
     assert not any(row.better for row in scoring.person_tests(asked, 0, 0.0))  # not ahead, either
 

@@ -69,22 +69,22 @@ def judge_verb(
     check_outputs([output])
     truth = None if gold is None else load_gold(inputs.source_of(gold), table.columns)
     source = table.read(answers, ("source", "version"))
-    found = judge(
+    judgement = judge(
         source, truth, models=_models(models), margin=margin, columns=table.columns,
         skip=table.skip or (), rng=seed,
     )  # fmt: skip
-    for note in found.notes:
+    for note in judgement.notes:
         inputs.say(f"{source.name}: {note}")
     if output is not None:
-        write_judgement_report(output, found)
+        write_judgement_report(output, judgement)
 
     def show(console: Any) -> None:
-        show_judgement(console, found)
+        show_judgement(console, judgement)
 
     then = ""
     if output is None:
         then = render.again("-o", "judge.html")
-    render.emit(as_json, found.to_dict(), show, [output], then)
+    render.emit(as_json, judgement.to_dict(), show, [output], then)
 
 
 def _models(words: str | None) -> Any:

@@ -68,17 +68,17 @@ def judge(
     >>> who = {"ann": 0.1, "ben": 0.1, "cy": 0.1, "m1": 0.02, "m2": 0.4}
     >>> answers = {"task": np.tile(np.arange(300), 5), "worker": np.repeat(list(who), 300),
     ...            "label": np.concatenate([answers_of(error) for error in who.values()])}
-    >>> found = judge(answers, models=["m1", "m2"])
-    >>> found
+    >>> judgement = judge(answers, models=["m1", "m2"])
+    >>> judgement
     <Judgement: 3 people, 2 models, 300 items; m1: may replace a person; m2: worse than a person>
-    >>> found.scores[0].main.difference.low > 0
+    >>> judgement.scores[0].main.difference.low > 0
     True
     """
     check_call(judge, locals())
     if not 0 <= margin < 1:
         raise CrowdtreeError(f"margin: expected a share from 0 to below 1, got {margin!r}")
-    from crowdtree.judging.assembly import judge_asked
-    from crowdtree.judging.reading import read_asked
+    from crowdtree.judging.assembly import judge_questions
+    from crowdtree.judging.reading import read_questions
 
-    made, notes = read_asked(answers, gold, models, columns, skip)
-    return judge_asked(made, margin, notes, generator(rng))
+    questions, notes = read_questions(answers, gold, models, columns, skip)
+    return judge_questions(questions, margin, notes, generator(rng))

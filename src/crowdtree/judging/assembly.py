@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, combinations, pairwise
+from typing import Any
 
 import numpy as np
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.judging import scoring
 from crowdtree.judging.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
+from crowdtree.judging.question import QuestionAnswers
 from crowdtree.judging.result import (
     PERSON,
     Agreement,
@@ -20,58 +22,54 @@ from crowdtree.judging.result import (
     Pair,
     PersonTest,
 )
-from crowdtree.judging.scoring import Asked
+from crowdtree.judging.verdict import decide
 
-MOST_WORKERS = 20
+MAX_WORKERS = 20
 """Workers among whom pairs are compared: models, and the people with the most answers."""
 _VERSION = re.compile(r"(.+?)[ @:](v?\d+(?:[.-]\d+)+|v\d+)")
 
 
-def judge_asked(
-    questions: Sequence[Asked], margin: float, notes: Sequence[str], rng: np.random.Generator
+def judge_questions(
+    questions: Sequence[QuestionAnswers],
+    margin: float,
+    notes: Sequence[str],
+    rng: np.random.Generator,
 ) -> Judgement:
     """Judge the models at each question."""
-    first = questions[0]
     _check_overlap(questions)
-    tests = [
-        scoring.person_tests(asked, model, margin)
-        for asked in questions
-        for model in range(len(asked.models))
-    ]
-    asked_models = [(asked, model) for asked in questions for model in range(len(asked.models))]
-    scores = [
-        _score(asked, model, people, margin)
-        for (asked, model), people in zip(asked_models, tests, strict=True)
-    ]
-    answered = [(np.vstack([asked.people, asked.models]) >= 0).any(axis=0) for asked in questions]
+    first = questions[0]
+    tests = [scoring.person_tests(*place, margin) for place in _each_model(questions)]
+    scores = [_score(*row, margin) for row in zip(_each_model(questions), tests, strict=True)]
+    answered = [(np.vstack([data.people, data.models]) >= 0).any(axis=0) for data in questions]
+    steps = list(versions(first.model_names))
+
+    def gather(part: Callable[..., Iterable[Any]], *more: Any) -> tuple[Any, ...]:
+        return tuple(row for data in questions for row in part(data, *more))
+
     return Judgement(
-        questions=tuple(asked.question for asked in questions),
-        labels=tuple(asked.labels for asked in questions),
+        questions=tuple(data.question for data in questions),
+        labels=tuple(data.labels for data in questions),
         people=len(first.people),
         models=tuple(first.model_names),
         items=int(np.any(answered, axis=0).sum()),
         margin=margin,
         scores=tuple(scores),
-        label_scores=tuple(chain.from_iterable(map(_label_scores, questions))),
+        label_scores=gather(_label_scores),
         tests=tuple(chain.from_iterable(tests)),
-        together=tuple(row for asked in questions for row in scoring.errors_together(asked, rng)),
-        pairs=tuple(row for asked in questions for row in _pairs(asked, rng)),
-        agreement=tuple(row for asked in questions for row in _agreement(asked, rng)),
-        drift=tuple(
-            row
-            for asked in questions
-            for row in scoring.changes(asked, list(versions(asked.model_names)))
-        ),
+        together=gather(scoring.errors_together, rng),
+        pairs=gather(_pairs, rng),
+        agreement=gather(_agreement, rng),
+        drift=gather(scoring.changes, steps),
         notes=tuple(notes),
     )
 
 
-def _check_overlap(questions: Sequence[Asked]) -> None:
+def _check_overlap(questions: Sequence[QuestionAnswers]) -> None:
     """Raise where nothing can be compared: neither two people, nor a model with them or gold."""
-    for asked in questions:
-        people = asked.votes.sum(axis=1)
-        use = (people > 1) | (asked.gold >= 0)
-        if (asked.models[:, use] >= 0).any() or (not len(asked.models) and (people > 1).any()):
+    for data in questions:
+        people = data.votes.sum(axis=1)
+        useful = (people > 1) | (data.gold >= 0)
+        if (data.models[:, useful] >= 0).any() or (not len(data.models) and (people > 1).any()):
             return
     who = "a model and two people" if len(questions[0].models) else "two people"
     raise CrowdtreeError(
@@ -80,55 +78,62 @@ def _check_overlap(questions: Sequence[Asked]) -> None:
     )
 
 
-def _score(asked: Asked, model: int, tests: Sequence[PersonTest], margin: float) -> ModelScore:
-    made = asked.held_out(asked.usual_reference, asked.votes)
-    both = (scoring.compare(asked, model, reference) for reference in ("people", "gold"))
-    against = tuple(row for row in both if row is not None)
+def _each_model(questions: Sequence[QuestionAnswers]) -> Iterable[tuple[QuestionAnswers, int]]:
+    return ((data, model) for data in questions for model in range(len(data.models)))
+
+
+def _score(
+    place: tuple[QuestionAnswers, int], tests: Sequence[PersonTest], margin: float
+) -> ModelScore:
+    data, model = place
+    both = (scoring.compare(data, model, reference) for reference in ("people", "gold"))
+    comparisons = tuple(row for row in both if row is not None)
+    rows = data.leave_out()
     return ModelScore(
-        asked.question,
-        asked.model_names[model],
-        scoring.decide(asked, against, margin),
-        against,
+        data.question,
+        data.model_names[model],
+        decide(data, comparisons, margin),
+        comparisons,
         float(np.mean([row.better for row in tests])) if tests else None,
         float(np.mean([row.model_wins for row in tests])) if tests else None,
-        scoring.confusion(made, asked.models[model][made.item]),
+        scoring.confusion(rows, data.models[model][rows.item]),
     )
 
 
-def _label_scores(asked: Asked) -> Iterable[LabelScore]:
-    made = asked.held_out(asked.usual_reference, asked.votes)
-    yield from scoring.label_scores(asked, made, made.label, PERSON)
-    for name, labels in zip(asked.model_names, asked.models, strict=True):
-        yield from scoring.label_scores(asked, made, labels[made.item], name)
+def _label_scores(data: QuestionAnswers) -> Iterable[LabelScore]:
+    rows = data.leave_out()
+    yield from scoring.label_scores(data, rows, rows.label, PERSON)
+    for name, labels in zip(data.model_names, data.models, strict=True):
+        yield from scoring.label_scores(data, rows, labels[rows.item], name)
 
 
-def _pairs(asked: Asked, rng: np.random.Generator) -> Iterable[Pair]:
+def _pairs(data: QuestionAnswers, rng: np.random.Generator) -> Iterable[Pair]:
     """Kappa of each two workers who answered the same items."""
-    busiest = np.argsort(-(asked.people >= 0).sum(axis=1), kind="stable")
-    people = np.sort(busiest[: max(0, MOST_WORKERS - len(asked.models))]).tolist()
-    names = [*asked.model_names, *(asked.people_names[k] for k in people)]
-    answers = np.vstack([asked.models, asked.people[people]])
+    busiest = np.argsort(-(data.people >= 0).sum(axis=1), kind="stable")
+    people = np.sort(busiest[: max(0, MAX_WORKERS - len(data.models))]).tolist()
+    names = [*data.model_names, *(data.people_names[k] for k in people)]
+    answers = np.vstack([data.models, data.people[people]])
     for a, b in combinations(range(len(names)), 2):
         both = (answers[a] >= 0) & (answers[b] >= 0)
         if both.any():
             one, two = answers[a][both], answers[b][both]
-            kappa = cohen_kappa(one, two, len(asked.labels), rng)
+            kappa = cohen_kappa(one, two, len(data.labels), rng)
             same = float((one == two).mean())
-            yield Pair(asked.question, names[a], names[b], int(both.sum()), same, kappa)
+            yield Pair(data.question, names[a], names[b], int(both.sum()), same, kappa)
 
 
-def _agreement(asked: Asked, rng: np.random.Generator) -> Iterable[Agreement]:
+def _agreement(data: QuestionAnswers, rng: np.random.Generator) -> Iterable[Agreement]:
     """Agreement of people, of models, and of people with each model."""
-    groups = [("people", asked.people), ("models", asked.models)]
-    for name, labels in zip(asked.model_names, asked.models, strict=True):
-        groups.append((f"people and {name}", np.vstack([asked.people, labels[None]])))
+    groups = [("people", data.people), ("models", data.models)]
+    for name, labels in zip(data.model_names, data.models, strict=True):
+        groups.append((f"people and {name}", np.vstack([data.people, labels[None]])))
     for name, answers in groups:
         workers = int((answers >= 0).any(axis=1).sum())
         if workers > 1:
-            counts = asked.counts(answers)
+            counts = data.counts(answers)
             items = int((counts.sum(axis=1) > 1).sum())
             alpha, fleiss = krippendorff_alpha(counts, rng), fleiss_kappa(counts)
-            yield Agreement(asked.question, name, workers, items, alpha, fleiss)
+            yield Agreement(data.question, name, workers, items, alpha, fleiss)
 
 
 def versions(names: Sequence[str]) -> Iterable[tuple[int, int]]:
@@ -139,8 +144,8 @@ def versions(names: Sequence[str]) -> Iterable[tuple[int, int]]:
     """
     families: dict[str, list[tuple[list[int], int]]] = {}
     for place, name in enumerate(names):
-        if found := _VERSION.fullmatch(name):
-            numbers = [int(digits) for digits in re.findall(r"\d+", found[2])]
-            families.setdefault(found[1], []).append((numbers, place))
+        if match := _VERSION.fullmatch(name):
+            numbers = [int(digits) for digits in re.findall(r"\d+", match[2])]
+            families.setdefault(match[1], []).append((numbers, place))
     for members in families.values():
         yield from pairwise(place for _, place in sorted(members))

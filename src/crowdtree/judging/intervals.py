@@ -85,13 +85,13 @@ def bootstrap(
     value = float(statistic(total[None])[0])
     if not np.isfinite(value):
         return None
-    drawn: list[Any] = []
+    parts: list[Any] = []
     step = max(1, _CELLS // len(kinds))
     for first in range(0, REPLICATES, step):
         times = rng.multinomial(len(rows), count / len(rows), min(step, REPLICATES - first))
-        drawn.append(statistic(times @ kinds))
-    found = np.concatenate(drawn)
-    ends = np.quantile(found[np.isfinite(found)], [0.025, 0.975]).tolist()
+        parts.append(statistic(times @ kinds))
+    values = np.concatenate(parts)
+    ends = np.quantile(values[np.isfinite(values)], [0.025, 0.975]).tolist()
     if doubt is not None:
         ends.append(float(statistic((total + doubt)[None])[0]))
     return Interval(value, min(value, *ends), max(value, *ends))

@@ -11,7 +11,7 @@ import numpy as np
 from crowdtree.columns import Column, Columns, read_columns
 from crowdtree.errors import CrowdtreeError, listing, one_line
 from crowdtree.judging.agreement import IntArray
-from crowdtree.judging.scoring import Asked
+from crowdtree.judging.question import QuestionAnswers
 from crowdtree.learning.answers import (
     YES_NO,
     Answers,
@@ -31,13 +31,13 @@ MODELS = frozenset(("model", "models", "llm", "ai", "machine", "classifier", "bo
 """Kinds of workers, in lower case."""
 
 
-def read_asked(
+def read_questions(
     answers: Any,
     gold: Any,
     models: Any,
     columns: Mapping[str, str] | None,
     skip: Sequence[str],
-) -> tuple[list[Asked], tuple[str, ...]]:
+) -> tuple[list[QuestionAnswers], tuple[str, ...]]:
     """Read the answers to each question, and notes on how they were understood."""
     table = read_columns(answers, ("task", "worker", "label"), EXTRA, "answers", columns)
     gold = table.gold if gold is None else gold
@@ -47,12 +47,12 @@ def read_asked(
             "more often; give a table of known items"
         )
     table, base = _with_versions(table)
-    chosen = _chosen(table, base, models)
-    plain = {role: made for role, made in table.column.items() if role not in EXTRA[1:]}
+    machines = _models(table, base, models)
+    plain = {role: column for role, column in table.column.items() if role not in EXTRA[1:]}
     names = () if gold is None or "question" in table else read_gold(gold, columns).values()
     read = read_answers(replace(table, column=plain), skip=skip, truths=names)
     workers = list(map(str, read.workers.tolist()))
-    machine = np.array([name in chosen for name in workers])
+    machine = np.array([name in machines for name in workers])
     people = int((~machine).sum())
     if not people:
         raise CrowdtreeError(
@@ -65,8 +65,8 @@ def read_asked(
         )
     notes = list(read.notes)
     truths = {} if gold is None else _gold_by_question(gold, read, columns)
-    asked = [_asked(read, q, machine, truths, notes) for q in range(len(read.questions))]
-    return asked, tuple(notes)
+    questions = [_question(read, q, machine, truths, notes) for q in range(len(read.questions))]
+    return questions, tuple(notes)
 
 
 # ---------------------------------------------------------------- who is a model
@@ -86,7 +86,7 @@ def _with_versions(table: Columns) -> tuple[Columns, dict[str, str]]:
     return replace(table, column=column), dict(zip(full, who, strict=True))
 
 
-def _chosen(table: Columns, base: Mapping[str, str], models: Any) -> set[str]:
+def _models(table: Columns, base: Mapping[str, str], models: Any) -> set[str]:
     """Workers that are models: as `models` says, or else the answers themselves."""
     if models is None:
         return _kinds(table, base) if "source" in table else set()
@@ -97,8 +97,8 @@ def _chosen(table: Columns, base: Mapping[str, str], models: Any) -> set[str]:
     if isinstance(models, list | tuple) and all(isinstance(name, str) for name in models):
         wanted = {name.strip() for name in models}
     else:
-        given = read_columns(models, ("worker", "source"), (), "models")
-        wanted = _kinds(given, {name.strip(): name.strip() for name in given["worker"]})
+        workers = read_columns(models, ("worker", "source"), (), "models")
+        wanted = _kinds(workers, {name.strip(): name.strip() for name in workers["worker"]})
     known = set(base) | set(base.values())
     if extra := sorted(wanted - known):
         raise unknown_names(
@@ -128,9 +128,9 @@ def _kinds(table: Columns, base: Mapping[str, str]) -> set[str]:
 # ---------------------------------------------------------------- questions and gold
 
 
-def _asked(
+def _question(
     read: Answers, q: int, machine: Any, truths: Mapping[str, dict[str, str]], notes: list[str]
-) -> Asked:
+) -> QuestionAnswers:
     question = read.questions[q]
     labels = tuple(read.choices[q]) if read.choices else read.labels
     if not read.choices and len(read.questions) > 1:
@@ -143,7 +143,7 @@ def _asked(
         labels, gold = _coded(read, truths[question], labels, question, notes)
     names = list(map(str, read.workers.tolist()))
     people, models = np.flatnonzero(~machine).tolist(), np.flatnonzero(machine).tolist()
-    return Asked(
+    return QuestionAnswers(
         question, labels, answers[people], [names[w] for w in people], answers[models],
         [names[w] for w in models], gold,
     )  # fmt: skip
@@ -187,10 +187,10 @@ def _gold_by_question(
             "give the columns task, question, label"
         )
     table = read_columns(gold, ("task", "question", "label"), (), "gold")
-    asked = [name.strip() for name in table["question"]]
-    if extra := sorted(set(asked) - set(read.questions)):
+    column = [name.strip() for name in table["question"]]
+    if extra := sorted(set(column) - set(read.questions)):
         raise unknown_names("gold: question", extra, read.questions, "correct it")
     return {
-        name: read_gold(table.select(np.array([other == name for other in asked])), columns)
-        for name in dict.fromkeys(asked)
+        name: read_gold(table.select(np.array([other == name for other in column])), columns)
+        for name in dict.fromkeys(column)
     }

@@ -109,8 +109,7 @@ class ModelScore:
     @property
     def main(self) -> Against | None:
         """The comparison that the verdict rests on."""
-        chosen = (made for made in self.against if made.reference == self.verdict.reference)
-        return next(chosen, None)
+        return next((a for a in self.against if a.reference == self.verdict.reference), None)
 
 
 @dataclass(frozen=True)
@@ -223,10 +222,10 @@ class Judgement(Framed, Plotted):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
-        made = asdict(self)
-        for row, score in zip(made["scores"], self.scores, strict=True):
+        data = asdict(self)
+        for row, score in zip(data["scores"], self.scores, strict=True):
             row["verdict"]["words"] = str(score.verdict)
-        return {"headline": self.headline, **made}
+        return {"headline": self.headline, **data}
 
     def rows(self, part: str) -> list[dict[str, Any]]:
         """Rows of one of the tables, with the ends of intervals in columns of their own."""
@@ -237,20 +236,20 @@ class Judgement(Framed, Plotted):
                 "question": score.question,
                 "model": score.model,
                 "verdict": str(score.verdict),
-                **_flat(made),
+                **_flat(row),
                 "winning_rate": score.winning_rate,
                 "advantage": score.advantage,
             }
             for score in self.scores
-            for made in score.against
+            for row in score.against
         ]
 
 
 def _flat(row: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    cells: dict[str, Any] = {}
     for each in fields(row):
         value = getattr(row, each.name)
-        made[each.name] = getattr(value, "value", value)
+        cells[each.name] = getattr(value, "value", value)
         if "Interval" in str(each.type):
-            made |= {f"{each.name}_{end}": getattr(value, end, None) for end in ("low", "high")}
-    return made
+            cells |= {f"{each.name}_{end}": getattr(value, end, None) for end in ("low", "high")}
+    return cells

@@ -8,6 +8,7 @@ compared with the others. Every item counts once, however many people answered i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,11 +39,13 @@ def indicator(label: IntArray, labels: int) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class LeaveOneOut:
     """One row per item and answer of a person who is left out; equal answers share a row.
 
     Parameters
     ----------
+    items
+        Number of items.
     item, weight
         Item of each row, and the share of its people that the row stands for.
     label, other
@@ -54,7 +57,7 @@ class HeldOut:
     votes
         Votes of people that a model may join, by label.
     target
-        Label that such a vote is to find: the answer of the person left out, or the known truth.
+        Label that such a vote should find: the answer of the person left out, or the known truth.
     """
 
     items: int
@@ -68,67 +71,67 @@ class HeldOut:
 
     def right(self, label: IntArray) -> FloatArray:
         """Probability that the answers, one per row, are right; 0 where there is none."""
-        chosen = self.truth[np.arange(len(label)), np.maximum(label, 0)]
-        return np.where(label >= 0, chosen, 0.0)
+        chance = self.truth[np.arange(len(label)), np.maximum(label, 0)]
+        return np.where(label >= 0, chance, 0.0)
 
     def by_item(self, values: FloatArray, rows: NDArray[np.bool_]) -> FloatArray:
         """Mean of the values over the people of each item that has such rows."""
-        item, weight = self.item[rows], self.weight[rows]
-        total = np.bincount(item, weight * values[rows], self.items)
-        return np.asarray(total[np.bincount(item, minlength=self.items) > 0])
+        means = self._by_every_item(values, rows)
+        return means[np.isfinite(means)]
 
     def vote_gain(self, label: IntArray) -> FloatArray:
-        """By item, by how much more a vote finds its target when the answers join it.
+        """By every item, how much more often a vote finds its target when the answers join it.
 
         Not a number where there is no vote or no answer.
         """
-        rows = (label >= 0) & (self.votes.sum(axis=1) > 0)
-        votes, target = self.votes[rows], self.target[rows]
-        joined = plurality(votes + indicator(label[rows], votes.shape[1]))
-        values = (joined - plurality(votes))[np.arange(len(votes)), target]
-        total = np.bincount(self.item[rows], self.weight[rows] * values, self.items)
-        met = np.bincount(self.item[rows], minlength=self.items) > 0
-        return np.where(met, total, np.nan)
+        joined = plurality(self.votes + indicator(label, self.votes.shape[1]))
+        gain = (joined - plurality(self.votes))[np.arange(len(label)), self.target]
+        return self._by_every_item(gain, (label >= 0) & (self.votes.sum(axis=1) > 0))
+
+    def _by_every_item(self, values: FloatArray, rows: NDArray[np.bool_]) -> FloatArray:
+        total = np.bincount(self.item[rows], (self.weight * values)[rows], self.items)
+        answered = np.bincount(self.item[rows], minlength=self.items) > 0
+        return np.where(answered, total, np.nan)
 
 
-def against_people(counts: IntArray, people: int = 1) -> HeldOut:
-    """Leave out one person (or two) of each item; the vote of the others is what is right.
+def leave_out(counts: IntArray, gold: IntArray | None = None, people: int = 1) -> LeaveOneOut:
+    """Leave one person (or two) out of each item.
 
-    >>> counts = np.array([[2, 1]])  # two people say 0, one says 1
-    >>> made = against_people(counts)
-    >>> made.label.tolist(), made.truth.tolist()
+    Parameters
+    ----------
+    counts
+        People's answers by item and label.
+    gold
+        Known label of each item, -1 where unknown: what is right, instead of the vote of the other
+        people. Items without people then stay, and one person less is left out of `votes`: the
+        truth is nobody's answer.
+    people
+        How many to leave out.
+
+    Examples
+    --------
+    >>> rows = leave_out(np.array([[2, 1]]))  # two people say 0, one says 1
+    >>> rows.label.tolist(), rows.truth.tolist()
     ([0, 1], [[0.5, 0.5], [1.0, 0.0]])
     """
-    item, weight, first, last, votes = _leave_out(counts, people)
-    keep = votes.sum(axis=1) > 0
-    item, weight, first, last = item[keep], weight[keep], first[keep], last[keep]
-    votes = votes[keep]
-    return HeldOut(len(counts), item, weight, first, last, plurality(votes), votes, first)
+    rows = _without_people(counts, people)
+    if gold is None:
+        keep = rows[-1].sum(axis=1) > 0
+    else:
+        rows[-1] += indicator(rows[-2], counts.shape[1])
+        bare = np.flatnonzero(counts.sum(axis=1) == 0)
+        nobody = np.full(len(bare), -1)
+        parts = (bare, np.ones(len(bare)), nobody, nobody, counts[bare])
+        rows = [np.concatenate(pair) for pair in zip(rows, parts, strict=True)]
+        keep = gold[rows[0]] >= 0
+    item, weight, first, last, votes = (part[keep] for part in rows)
+    target = first if gold is None else gold[item]
+    truth = plurality(votes) if gold is None else indicator(target, counts.shape[1]).astype(float)
+    return LeaveOneOut(len(counts), item, weight, first, last, truth, votes, target)
 
 
-def against_gold(counts: IntArray, gold: IntArray, people: int = 1) -> HeldOut:
-    """Rows of items of known truth (-1: unknown); items without people stay.
-
-    The known truth is nobody's answer, so the votes are of one person more than left out.
-    """
-    item, weight, first, last, votes = _leave_out(counts, people)
-    votes += indicator(last, counts.shape[1])
-    bare = np.flatnonzero(counts.sum(axis=1) == 0)
-    nobody = np.full(len(bare), -1)
-    item, weight = np.append(item, bare), np.append(weight, np.ones(len(bare)))
-    first, last = np.append(first, nobody), np.append(last, nobody)
-    votes = np.concatenate([votes, counts[bare]])
-    known = gold[item] >= 0
-    item, weight, first, last = item[known], weight[known], first[known], last[known]
-    target = gold[item]
-    truth = indicator(target, counts.shape[1]).astype(np.float64)
-    return HeldOut(len(counts), item, weight, first, last, truth, votes[known], target)
-
-
-def _leave_out(
-    counts: IntArray, people: int
-) -> tuple[IntArray, FloatArray, IntArray, IntArray, IntArray]:
-    """Item, weight, the first and last answer left out, and the votes that remain, by row."""
+def _without_people(counts: IntArray, people: int) -> list[NDArray[Any]]:
+    """Item, weight, first and last answer left out, and the votes that remain, by row."""
     item, weight = np.arange(len(counts)), np.ones(len(counts))
     labels: list[IntArray] = []
     for _ in range(people):
@@ -137,4 +140,4 @@ def _leave_out(
         item, labels = item[row], [*(earlier[row] for earlier in labels), label]
         counts = counts[row]
         counts[np.arange(len(row)), label] -= 1
-    return item, weight, labels[0], labels[-1], counts
+    return [item, weight, labels[0], labels[-1], counts]
