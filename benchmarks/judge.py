@@ -34,7 +34,7 @@ from crowdtree.judging.reading import read_questions
 
 REAL = ("mixed_cebab_aspects", "mixed_lesion")
 LARGE = 20_000
-Found = dict[str, Interval | None]
+Estimates = dict[str, Interval | None]
 
 
 class World:
@@ -83,21 +83,21 @@ WORLDS: Mapping[str, tuple[int, int, int, int]] = {
 }
 
 
-def without_gold(asked: QuestionAnswers) -> QuestionAnswers:
-    return replace(asked, gold=np.full_like(asked.gold, -1))
+def without_gold(data: QuestionAnswers) -> QuestionAnswers:
+    return replace(data, gold=np.full_like(data.gold, -1))
 
 
-def measure(asked: QuestionAnswers, rng: np.random.Generator) -> Found:
+def measure(data: QuestionAnswers, rng: np.random.Generator) -> Estimates:
     """Every kind of interval that a judgement states."""
-    bare = without_gold(asked)
-    people, gold = scoring.compare(bare, 0, "people"), scoring.compare(asked, 0, "gold")
+    bare = without_gold(data)
+    people, gold = scoring.compare(bare, 0, "people"), scoring.compare(data, 0, "gold")
     assert people is not None
     assert gold is not None
-    held = bare.leave_out("people")
-    label = next(scoring.label_scores(bare, held, bare.models[0][held.item], "m0"))
+    rows = bare.leave_out("people")
+    label = next(scoring.label_scores(bare, rows, bare.models[0][rows.item], "m0"))
     together = {(row.first, row.second): row for row in scoring.errors_together(bare, rng)}
-    both = (asked.models >= 0).all(axis=0)
-    one, two = asked.models[:, both]
+    both = (data.models >= 0).all(axis=0)
+    one, two = data.models[:, both]
     return {
         "model, against people": people.model,
         "person, against people": people.person,
@@ -112,7 +112,7 @@ def measure(asked: QuestionAnswers, rng: np.random.Generator) -> Found:
         "correlation, two models": together["m0", "m1"].correlation,
         "correlation, model and person": together["m0", "a person"].correlation,
         "alpha of people": krippendorff_alpha(bare.votes, rng),
-        "kappa of two models": cohen_kappa(one, two, len(asked.labels), rng),
+        "kappa of two models": cohen_kappa(one, two, rng),
     }
 
 
@@ -126,10 +126,10 @@ def these_people(sizes: tuple[int, ...], draws: int) -> Iterator[list[str]]:
             truth = measure(world.items(rng, LARGE), rng)
             for size in sizes:
                 for _ in range(draws // 4):
-                    for what, made in measure(world.items(rng, size), rng).items():
+                    for what, estimate in measure(world.items(rng, size), rng).items():
                         target = truth[what]
-                        if made is not None and target is not None:
-                            inside = made.low <= target.value <= made.high
+                        if estimate is not None and target is not None:
+                            inside = estimate.low <= target.value <= estimate.high
                             hits[what, name, size].append(inside)
     for what in dict.fromkeys(key[0] for key in hits):
         cells = [hits[what, name, size] for name in WORLDS for size in sizes]
@@ -166,12 +166,12 @@ def real_sets(draws: int) -> Iterator[list[str]]:
     if place is None:
         raise SystemExit(ABSENT)
     for name in REAL:
-        asked = read_questions(place / name / "answers.csv", None, None, None, ())[0][0]
+        data = read_questions(place / name / "answers.csv", None, None, None, ())[0][0]
         for what in ("items", "people"):
             rng = np.random.default_rng(0)
             hits: dict[str, list[bool]] = defaultdict(list)
             for _ in range(draws):
-                halves = [_measured(half, rng) for half in _halves(asked, what, rng)]
+                halves = [_measured(half, rng) for half in _halves(data, what, rng)]
                 for key, one in halves[0].items():
                     two = halves[1][key]
                     if one is not None and two is not None:
@@ -182,38 +182,38 @@ def real_sets(draws: int) -> Iterator[list[str]]:
                     yield [name, what, key, f"{len(inside):,}", f"{100 * np.mean(inside):.1f}"]
 
 
-def _halves(asked: QuestionAnswers, what: str, rng: np.random.Generator) -> list[QuestionAnswers]:
-    axis = asked.people.shape[what == "items"]
+def _halves(data: QuestionAnswers, what: str, rng: np.random.Generator) -> list[QuestionAnswers]:
+    axis = data.people.shape[what == "items"]
     order = rng.permutation(axis)
-    made = []
+    parts = []
     for half in (order[: axis // 2], order[axis // 2 :]):
         if what == "people":
-            made.append(replace(asked, people=asked.people[half]))
+            parts.append(replace(data, people=data.people[half]))
         else:
-            made.append(
-                replace(asked, people=asked.people[:, half], models=asked.models[:, half],
-                        gold=asked.gold[half])
+            parts.append(
+                replace(data, people=data.people[:, half], models=data.models[:, half],
+                        gold=data.gold[half])
             )  # fmt: skip
-    return made
+    return parts
 
 
 def _measured(
-    asked: QuestionAnswers, rng: np.random.Generator
+    data: QuestionAnswers, rng: np.random.Generator
 ) -> dict[tuple[str, str], Interval | None]:
-    found: dict[tuple[str, str], Interval | None] = {}
-    for model, name in enumerate(asked.model_names):
-        row = scoring.compare(asked, model, "people")
+    estimates: dict[tuple[str, str], Interval | None] = {}
+    for model, name in enumerate(data.model_names):
+        row = scoring.compare(data, model, "people")
         if row is not None:
-            found |= {
+            estimates |= {
                 ("model", name): row.model,
                 ("difference", name): row.difference,
                 ("difference, other people", name): row.difference_others,
                 ("gain of a vote", name): row.vote_gain,
             }
-    found["alpha of people", ""] = krippendorff_alpha(asked.votes, rng)
-    for pair in list(scoring.errors_together(asked, rng))[:3]:
-        found["correlation", f"{pair.first} {pair.second}"] = pair.correlation
-    return found
+    estimates["alpha of people", ""] = krippendorff_alpha(data.votes, rng)
+    for pair in list(scoring.errors_together(data, rng))[:3]:
+        estimates["correlation", f"{pair.first} {pair.second}"] = pair.correlation
+    return estimates
 
 
 def main() -> None:

@@ -40,13 +40,13 @@ def winners(votes: list[int]) -> dict[int, float]:
     return {k: 1 / len(best) for k in best}
 
 
-def plain(asked: QuestionAnswers, reference: str, model: int) -> dict[str, list[Any]]:
+def plain(data: QuestionAnswers, reference: str, model: int) -> dict[str, list[Any]]:
     """Scores of each item: the model's, a person's, joint errors, and the gain of a vote."""
     found: dict[str, list[Any]] = {"model": [], "person": [], "both": [], "gain": []}
-    for item in range(asked.people.shape[1]):
-        own = int(asked.models[model][item])
-        people = [int(a) for a in asked.people[:, item] if a >= 0]
-        gold = int(asked.gold[item])
+    for item in range(data.people.shape[1]):
+        own = int(data.models[model][item])
+        people = [int(a) for a in data.people[:, item] if a >= 0]
+        gold = int(data.gold[item])
         if own < 0 or (reference == "gold" and gold < 0):
             continue
         scores = []
@@ -94,8 +94,8 @@ def gain_of(people: list[int], own: int, reference: str, gold: int, out: int) ->
 @pytest.mark.parametrize("reference", ["people", "gold"])
 @pytest.mark.parametrize("seed", range(4))
 def test_accuracy_and_gain_equal_plain_loops(seed, reference):
-    asked = drawn(seed)
-    found, expected = scoring.compare(asked, 0, reference), plain(asked, reference, 0)
+    data = drawn(seed)
+    found, expected = scoring.compare(data, 0, reference), plain(data, reference, 0)
     assert found.items == len(expected["model"])
     assert found.model.value == pytest.approx(np.mean(expected["model"]))
     assert found.person.value == pytest.approx(np.mean(expected["person"]))
@@ -106,52 +106,50 @@ def test_accuracy_and_gain_equal_plain_loops(seed, reference):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_errors_with_a_person_equal_plain_loops(seed):
-    asked = drawn(seed)
-    rows = {
-        (r.first, r.second): r for r in scoring.errors_together(asked, np.random.default_rng(0))
-    }
+    data = drawn(seed)
+    rows = {(r.first, r.second): r for r in scoring.errors_together(data, np.random.default_rng(0))}
     assert set(rows) == {
         ("m", "n"), ("m", "a person"), ("n", "a person"), ("a person", "another person"),
     }  # fmt: skip
-    expected = plain(asked, "gold", 0)["both"]  # gold is what is right where there is any
+    expected = plain(data, "gold", 0)["both"]  # gold is what is right where there is any
     assert rows["m", "a person"].both_wrong.value == pytest.approx(np.mean(expected))
 
 
 def test_errors_of_models_have_the_plain_correlation():
-    asked = drawn(5, items=200)
-    row = next(scoring.errors_together(asked, np.random.default_rng(0)))
-    both = (asked.models >= 0).all(axis=0) & (asked.gold >= 0)
-    wrong = (asked.models != asked.gold)[:, both]
+    data = drawn(5, items=200)
+    row = next(scoring.errors_together(data, np.random.default_rng(0)))
+    both = (data.models >= 0).all(axis=0) & (data.gold >= 0)
+    wrong = (data.models != data.gold)[:, both]
     assert row.correlation.value == pytest.approx(np.corrcoef(wrong)[0, 1])
     assert row.independent == pytest.approx(wrong.mean(axis=1).prod())
 
 
 def test_labels_and_confusion_equal_counts():
-    asked = drawn(1, items=300)
-    held = asked.leave_out("gold")
-    given = asked.models[0]
-    use = (asked.gold >= 0) & (given >= 0)
-    for k, row in enumerate(scoring.label_scores(asked, held, given[held.item], "m")):
-        hit = (use & (asked.gold == k) & (given == k)).sum()
-        assert row.recall.value == pytest.approx(hit / (use & (asked.gold == k)).sum())
+    data = drawn(1, items=300)
+    held = data.leave_out("gold")
+    given = data.models[0]
+    use = (data.gold >= 0) & (given >= 0)
+    for k, row in enumerate(scoring.label_scores(data, held, given[held.item], "m")):
+        hit = (use & (data.gold == k) & (given == k)).sum()
+        assert row.recall.value == pytest.approx(hit / (use & (data.gold == k)).sum())
         assert row.precision.value == pytest.approx(hit / (use & (given == k)).sum())
     table = np.zeros((LABELS, LABELS))
-    np.add.at(table, (asked.gold[use], given[use]), 1)
+    np.add.at(table, (data.gold[use], given[use]), 1)
     np.testing.assert_allclose(scoring.confusion(held, given[held.item]), table)
 
 
 def test_people_are_tested_as_published():
     """The alternative annotator test, written with the functions of SciPy."""
-    asked, margin = drawn(2, items=160), 0.1
-    found = scoring.person_tests(asked, 0, margin)
+    data, margin = drawn(2, items=160), 0.1
+    found = scoring.person_tests(data, 0, margin)
     p_values, wins = [], []
-    for own in asked.people:
+    for own in data.people:
         behind = []
-        for item in np.flatnonzero((own >= 0) & (asked.models[0] >= 0)):
-            others = [a for a in asked.people[:, item] if a >= 0]
+        for item in np.flatnonzero((own >= 0) & (data.models[0] >= 0)):
+            others = [a for a in data.people[:, item] if a >= 0]
             others.remove(own[item])
             if others:
-                machine = np.mean([a == asked.models[0][item] for a in others])
+                machine = np.mean([a == data.models[0][item] for a in others])
                 person = np.mean([a == own[item] for a in others])
                 behind.append(float(person > machine) - float(machine > person))
         p_values.append(ttest_1samp(behind, margin, alternative="less").pvalue)
@@ -164,11 +162,9 @@ def test_people_are_tested_as_published():
 
 def test_a_model_that_repeats_the_person_left_out_is_not_behind():
     people = np.tile(np.arange(40) % 2, (3, 1))
-    asked = QuestionAnswers(
-        "q", ("a", "b"), people, list("xyz"), people[:1], ["m"], np.full(40, -1)
-    )
-    assert all(row.better for row in scoring.person_tests(asked, 0, 0.05))
-    assert not any(row.better for row in scoring.person_tests(asked, 0, 0.0))  # not ahead, either
+    data = QuestionAnswers("q", ("a", "b"), people, list("xyz"), people[:1], ["m"], np.full(40, -1))
+    assert all(row.better for row in scoring.person_tests(data, 0, 0.05))
+    assert not any(row.better for row in scoring.person_tests(data, 0, 0.0))  # not ahead, either
 
 
 def test_intervals_of_plain_shares_are_wilsons():

@@ -67,34 +67,33 @@ def fleiss_kappa(counts: IntArray) -> float | None:
     return (agree - chance) / (1 - chance) if chance < 1 else None
 
 
-def cohen_kappa(
-    first: IntArray, second: IntArray, labels: int, rng: np.random.Generator
-) -> Interval | None:
+def cohen_kappa(first: IntArray, second: IntArray, rng: np.random.Generator) -> Interval | None:
     """Cohen's kappa of two workers who answered the same items, with its bootstrap interval.
 
     >>> first, second = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])
-    >>> cohen_kappa(first, second, 2, np.random.default_rng(0)).value
+    >>> cohen_kappa(first, second, np.random.default_rng(0)).value
     0.5
     """
-    first, second = first.astype(np.int64), second.astype(np.int64)
-    counts = np.bincount(np.concatenate([first, second]), minlength=labels)
-    if (counts > 0).sum() < 2:
+    names, code = np.unique(np.concatenate([first, second]), return_inverse=True)
+    labels = len(names)
+    if labels < 2:
         return None
-    one, two = _common(counts)
-    met, place = np.unique(
-        np.append(first * labels + second, one * labels + two), return_inverse=True
-    )
-    rows = np.eye(len(met))[place]
-    cells = np.eye(labels * labels)[met]
+    cell = code[: len(first)] * labels + code[len(first) :]
+    one, two = _common(np.bincount(code))
+    cells, place = np.unique(np.append(cell, one * labels + two), return_inverse=True)
+    rows, columns = np.eye(labels)[cells // labels], np.eye(labels)[cells % labels]
+    same = cells // labels == cells % labels
 
     def kappa(sums: FloatArray) -> FloatArray:
-        table = (sums @ cells).reshape(-1, labels, labels) / sums.sum(axis=1)[:, None, None]
-        agree = np.trace(table, axis1=1, axis2=2)
-        chance = (table.sum(axis=1) * table.sum(axis=2)).sum(axis=1)
+        total = sums.sum(axis=1)
+        agree = sums[:, same].sum(axis=1) / total
+        chance = ((sums @ rows) * (sums @ columns)).sum(axis=1) / total**2
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray((agree - chance) / (1 - chance))
 
-    return bootstrap(rows[:-1], kappa, rng, rows[-1])
+    unit = np.eye(len(cells))
+    count = np.bincount(place[:-1], minlength=len(cells))
+    return bootstrap(unit, kappa, rng, unit[place[-1]], count)
 
 
 def _common(counts: IntArray) -> tuple[int, int]:

@@ -117,9 +117,8 @@ def _pairs(data: QuestionAnswers, rng: np.random.Generator) -> Iterable[Pair]:
         both = (answers[a] >= 0) & (answers[b] >= 0)
         if both.any():
             one, two = answers[a][both], answers[b][both]
-            kappa = cohen_kappa(one, two, len(data.labels), rng)
-            same = float((one == two).mean())
-            yield Pair(data.question, names[a], names[b], int(both.sum()), same, kappa)
+            same, kappa = float((one == two).mean()), cohen_kappa(one, two, rng)
+            yield Pair(data.question, names[a], names[b], len(one), same, kappa)
 
 
 def _agreement(data: QuestionAnswers, rng: np.random.Generator) -> Iterable[Agreement]:

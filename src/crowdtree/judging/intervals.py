@@ -72,23 +72,26 @@ def bootstrap(
     statistic: Callable[[FloatArray], FloatArray],
     rng: np.random.Generator,
     doubt: FloatArray | None = None,
+    count: NDArray[Any] | None = None,
 ) -> Interval | None:
     """Interval of a function of the sums of `rows` (one per item), items drawn with replacement.
 
     `doubt`: the row of one more item, as far off as any; the interval reaches what it would give.
-    Equal rows are drawn as one, by how many they are.
+    `count`: for how many items each row stands; otherwise equal rows are counted, and drawn as one.
     """
     if not len(rows):
         return None
-    kinds, count = np.unique(rows, axis=0, return_counts=True)
-    total = count @ kinds
+    kinds = rows
+    if count is None:
+        kinds, count = np.unique(rows, axis=0, return_counts=True)
+    items, total = int(count.sum()), count @ kinds
     value = float(statistic(total[None])[0])
     if not np.isfinite(value):
         return None
     parts: list[Any] = []
     step = max(1, _CELLS // len(kinds))
     for first in range(0, REPLICATES, step):
-        times = rng.multinomial(len(rows), count / len(rows), min(step, REPLICATES - first))
+        times = rng.multinomial(items, count / items, min(step, REPLICATES - first))
         parts.append(statistic(times @ kinds))
     values = np.concatenate(parts)
     ends = np.quantile(values[np.isfinite(values)], [0.025, 0.975]).tolist()

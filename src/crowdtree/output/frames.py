@@ -235,15 +235,15 @@ def _learned(learned: Learned) -> Parts:
 
 
 @parts_of.register
-def _judgement(found: Judgement) -> Parts:
+def _judgement(judgement: Judgement) -> Parts:
     parts = ("models", "label_scores", "tests", "together", "pairs", "agreement", "drift")
-    first = "models" if found.models else "agreement"
+    first = "models" if judgement.models else "agreement"
     order = sorted(parts, key=lambda part: part != first)
-    return {part: partial(_judged, found, part) for part in order}
+    return {part: partial(_judged, judgement, part) for part in order}
 
 
-def _judged(found: Judgement, part: str) -> Columns:
-    return _columns(found.rows(part))
+def _judged(judgement: Judgement, part: str) -> Columns:
+    return _columns(judgement.rows(part))
 
 
 def _errors(learned: Learned) -> Columns:

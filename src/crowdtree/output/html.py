@@ -202,14 +202,15 @@ def _learned(learned: Learned) -> str:
 
 
 @to_html.register
-def _judgement(found: Judgement) -> str:
-    head = f"<p><strong>{escape(found.headline)}</strong> ({escape(judgement_size(found))})</p>"
-    if not found.scores:
+def _judgement(judgement: Judgement) -> str:
+    size = escape(judgement_size(judgement))
+    head = f"<p><strong>{escape(judgement.headline)}</strong> ({size})</p>"
+    if not judgement.scores:
         rows = [(row.question, row.group, interval_words(row.alpha, "number"))
-                for row in found.agreement]  # fmt: skip
+                for row in judgement.agreement]  # fmt: skip
         return head + _table(["question", "who", "Krippendorff's alpha"], rows, len(rows))
     shown = []
-    for score in found.scores:
+    for score in judgement.scores:
         main = score.main
         ends = (None, None) if main is None else (main.model, main.person)
         words = map(interval_words, ends)

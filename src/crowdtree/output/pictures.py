@@ -97,9 +97,9 @@ def _learned(learned: Learned) -> Any:
 
 
 @chart_of.register
-def _judgement(found: Judgement) -> Any:
+def _judgement(judgement: Judgement) -> Any:
     from crowdtree.report.judging import accuracy_chart, accuracy_dots
 
-    if not accuracy_dots(found):
+    if not accuracy_dots(judgement):
         raise CrowdtreeError("plot: nothing to plot; no model was compared with people")
-    return accuracy_chart(found)
+    return accuracy_chart(judgement)
