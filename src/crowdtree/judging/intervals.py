@@ -33,7 +33,7 @@ class Interval:
 def share(part: FloatArray, whole: FloatArray | None = None) -> Interval | None:
     """Estimate a share: the sum of `part` over that of `whole` (1 by default), one entry per item.
 
-    Wilson's interval for the number of independent yes/no answers that would be as precise.
+    Wilson's interval for the number of independent trials that would be as precise.
 
     >>> share(np.array([1.0, 1.0, 0.0, 1.0]))
     Interval(value=0.75, low=0.256..., high=0.963...)

@@ -13,13 +13,14 @@ from crowdtree.errors import CrowdtreeError, listing, one_line
 from crowdtree.judging.agreement import IntArray
 from crowdtree.judging.question import QuestionAnswers
 from crowdtree.learning.answers import (
-    YES_NO,
     Answers,
+    choice_codes,
     gold_codes,
     read_answers,
     read_gold,
     unknown_names,
 )
+from crowdtree.outcomes import check_answers
 from crowdtree.text import plural, squeezed
 
 EXTRA = ("question", "source", "version")
@@ -132,15 +133,10 @@ def _question(
     read: Answers, q: int, machine: Any, truths: Mapping[str, dict[str, str]], notes: list[str]
 ) -> QuestionAnswers:
     question = read.questions[q]
-    labels = tuple(read.choices[q]) if read.choices else read.labels
-    if not read.choices and len(read.questions) > 1:
-        labels = ("no", "yes")
     answers = np.full((read.n_workers, read.n_tasks), -1, np.int8)
     rows = read.question_column() == q
     answers[read.worker[rows], read.task[rows]] = read.label[rows]
-    gold: IntArray = np.full(read.n_tasks, -1, np.int32)
-    if question in truths:
-        labels, gold = _coded(read, truths[question], labels, question, notes)
+    labels, gold = _coded(read, q, truths.get(question, {}), notes)
     names = list(map(str, read.workers.tolist()))
     people, models = np.flatnonzero(~machine).tolist(), np.flatnonzero(machine).tolist()
     return QuestionAnswers(
@@ -150,29 +146,35 @@ def _question(
 
 
 def _coded(
-    read: Answers, truths: dict[str, str], labels: tuple[str, ...], question: str, notes: list[str]
+    read: Answers, q: int, truths: dict[str, str], notes: list[str]
 ) -> tuple[tuple[str, ...], IntArray]:
-    """Labels, with those that gold alone has, and the known label of each item."""
-    yes_no = len(read.questions) > 1 and labels == ("no", "yes")
-    if yes_no:  # written as 0 and 1, or true and false
-        truths = {
-            task: labels[YES_NO[name.lower()]] if name.lower() in YES_NO else name
-            for task, name in truths.items()
-        }
+    """Labels of a question, and the known one of each item.
+
+    To the labels of a single question those are added that the gold alone has.
+    """
+    several = len(read.questions) > 1
+    labels = check_answers(read.choices or None, read.questions)[q] if several else read.labels
+    place = {name: i for i, name in enumerate(map(str, read.tasks.tolist()))}
+    absent = [task for task in truths if task not in place]
+    if absent:
+        notes.append(f"{plural(len(absent), 'item')} of the gold without answers left out")
+    if several:
+        names = list(truths.values())
+        column = Column(np.arange(len(names), dtype=np.int32), names)
+        ask, where = np.zeros(len(names), np.int32), "gold"
+        code = choice_codes(column, ask, (read.questions[q],), (labels,), where)
+        gold = np.full(read.n_tasks, -1, np.int32)
+        for task, label in zip(truths, code.tolist(), strict=True):
+            if task in place:
+                gold[place[task]] = label
+        return labels, gold
     known = {squeezed(name) for name in labels}
     extra = sorted({name for name in truths.values() if squeezed(name) not in known})
-    if extra and (yes_no or len(extra) == len(set(truths.values()))):
-        raise unknown_names(
-            f"gold: question {one_line(question)}: label", extra, labels, "correct it"
-        )
+    if extra and len(extra) == len(set(truths.values())):
+        raise unknown_names("gold: label", extra, labels, "correct it")
     if extra:
         notes.append(f"labels that occur in the gold alone: {listing(map(repr, extra))}")
-    absent = len(set(truths) - set(map(str, read.tasks.tolist())))
-    labels = (*labels, *extra)
-    gold = gold_codes(read, truths, labels)
-    if absent:
-        notes.append(f"{plural(absent, 'item')} of the gold without answers left out")
-    return labels, gold
+    return (*labels, *extra), gold_codes(read, truths, (*labels, *extra))
 
 
 def _gold_by_question(

@@ -29,6 +29,7 @@ __all__ = [
     "Answers",
     "Duplicates",
     "as_yes_no",
+    "choice_codes",
     "clean_names",
     "gold_codes",
     "gold_weights",
@@ -260,7 +261,7 @@ def read_answers(
     elif yes_no and questions is None:
         answers = _choices_met(column["label"], asked, asks, where)
     if answers:
-        label = _choice_codes(column["label"], asked, asks, answers, where)
+        label = choice_codes(column["label"], asked, asks, answers, where)
         label_names = tuple(map(str, range(max(map(len, answers)))))
     else:
         label, label_names = _label_codes(column["label"], labels, yes_no, where)
@@ -499,7 +500,7 @@ def _choices_met(column: Column, asked: IntArray, questions: Sequence[str], wher
     return tuple(found)
 
 
-def _choice_codes(
+def choice_codes(
     column: Column, asked: IntArray, questions: Sequence[str], choices: Choices, where: str
 ) -> NDArray[np.int8]:
     """Number of each answer among those of its question."""
