@@ -12,7 +12,7 @@ from crowdtree.judging.result import ANOTHER, PERSON, Judgement
 from crowdtree.plots.html import hint, page
 from crowdtree.plots.save import write_as
 from crowdtree.report.templates import render
-from crowdtree.text import percent, plural
+from crowdtree.text import number, plural
 
 TITLE = "May these models replace or join people?"
 MOST_PAIRS = 20
@@ -41,7 +41,7 @@ def judgement_page(judgement: Judgement, title: str | None = None) -> str:
         title=heading,
         judgement=judgement,
         size=judgement_size(judgement),
-        margin=percent(judgement.margin),
+        margin=number(100 * judgement.margin),
         pictures=_pictures(judgement),
         pairs=judgement.pairs[:MOST_PAIRS],
         more_pairs=max(0, len(judgement.pairs) - MOST_PAIRS),
