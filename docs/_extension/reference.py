@@ -118,6 +118,10 @@ GROUPS = {
         "learn", "Learned", "learning.judging.Accuracy", "plan_pilot", "CrowdClassifier",
         "CrowdLabeller",
     ),
+    "Judge models": (
+        "judge", "Judgement", "judging.result.ModelScore", "judging.result.Against",
+        "judging.result.Verdict", "judging.result.PersonTest", "judging.result.Together",
+    ),
     "Audit": ("Audit", "plan_audit", "load_audit", "verify_audit"),
     "The paper": (
         "paper.reproduce", "paper.fc_printed", "paper.find_errata", "paper.fig_1_tree",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from crowdtree.files.audits import load_audit, verify_audit
     from crowdtree.fixed_plan import Plan
     from crowdtree.frontiers import Frontier, frontier
+    from crowdtree.judging import judge
+    from crowdtree.judging.result import Judgement
     from crowdtree.learning import learn
     from crowdtree.learning.model import Learned
     from crowdtree.learning.pilot import plan_pilot
@@ -58,6 +60,7 @@ _LAZY = {
     "CrowdtreeWarning": "crowdtree.errors",
     "Evaluation": "crowdtree.evaluation",
     "Frontier": "crowdtree.frontiers",
+    "Judgement": "crowdtree.judging.result",
     "Learned": "crowdtree.learning.model",
     "Monitor": "crowdtree.policy.monitor",
     "Plan": "crowdtree.fixed_plan",
@@ -77,6 +80,7 @@ _LAZY = {
     "example": "crowdtree.files",
     "explain": "crowdtree.trace",
     "frontier": "crowdtree.frontiers",
+    "judge": "crowdtree.judging",
     "learn": "crowdtree.learning",
     "load": "crowdtree.output",
     "load_audit": "crowdtree.files.audits",
@@ -131,6 +135,7 @@ __all__ = [
     "CrowdtreeWarning",
     "Evaluation",
     "Frontier",
+    "Judgement",
     "Learned",
     "Monitor",
     "Plan",
@@ -150,6 +155,7 @@ __all__ = [
     "example",
     "explain",
     "frontier",
+    "judge",
     "learn",
     "load",
     "load_audit",

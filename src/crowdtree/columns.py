@@ -67,6 +67,8 @@ ROLES: Mapping[str, Sequence[Sequence[str]]] = {
         ),
     ),
     "question": (("question",),),
+    "source": (("source",), ("kind",)),
+    "version": (("version",),),
 }
 """Names by which columns are recognised, the first group that fits; without case, ``_`` and blanks.
 """

@@ -213,7 +213,12 @@ PLAN_READERS = [
     ["campaign", "create", "FILE"],
     ["learn", "answers.csv", "--plan", "FILE"],
 ]
-LEARN = [["learn", "FILE"], ["learn", "answers.csv", "--gold", "FILE"]]
+LEARN = [
+    ["learn", "FILE"],
+    ["learn", "answers.csv", "--gold", "FILE"],
+    ["judge", "FILE"],
+    ["judge", "answers.csv", "--gold", "FILE"],
+]
 AUDIT = [
     ["audit", "plan", "FILE", "--bound", "0.1"],
     ["audit", "start", "FILE", "-o", "new.json"],
@@ -233,6 +238,12 @@ FORMATS = [
     ["learn", "FILE", "--format", "wide"],
 ]
 COMMANDS = """
+judge answers.csv --models zoe
+judge answers.csv --models ,
+judge answers.csv --models birds.csv
+judge answers.csv --models ann,ben
+judge answers.csv --margin 2
+judge answers.csv -o judge.txt
 design birds.csv --method best
 design birds.csv --worker-error 2
 design birds.csv --worker-error nan

@@ -272,7 +272,7 @@ def read_answers(
         plain = questions is not None
         answers = (PLAIN,) * len(asks) if plain else _met(column["label"], asked, asks, where)
     if answers:
-        label = _answer_codes(column["label"], asked, asks, answers, where)
+        label = choice_codes(column["label"], asked, asks, answers, where)
         label_names = tuple(map(str, range(max(map(len, answers)))))
     else:
         label, label_names = _label_codes(column["label"], labels, where)
@@ -502,7 +502,7 @@ def _met(column: Column, asked: IntArray, questions: Sequence[str], where: str) 
     return tuple(found)
 
 
-def _answer_codes(
+def choice_codes(
     column: Column, asked: IntArray, questions: Sequence[str], choices: Choices, where: str
 ) -> NDArray[np.int8]:
     """Number of each answer among those of its question."""
@@ -601,7 +601,10 @@ def _gold_columns(source: Any) -> Any:
         return source
     if hasattr(source, "index") and hasattr(source, "to_dict"):
         source = source.to_dict()
-    elif not hasattr(source, "keys") or set(map(str, source.keys())) == {"task", "label"}:
+    elif not hasattr(source, "keys") or set(map(str, source.keys())) - {"question"} == {
+        "task",
+        "label",
+    }:
         return source
     return {"task": list(source.keys()), "label": list(source.values())} if len(source) else {}
 
