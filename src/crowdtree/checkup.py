@@ -21,7 +21,7 @@ from crowdtree.planning.adaptive_curve import AdaptiveCurve, quick_items
 from crowdtree.planning.trees import no_first_question
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import HtmlShown
-from crowdtree.text import amount, number, percent, plural
+from crowdtree.text import amount, number, percent, plural, span
 from crowdtree.voting import margin_error, margin_votes
 
 PAIR_ERROR = 0.01
@@ -217,7 +217,7 @@ def _answers_words(problem: Problem) -> str:
     """How many answers questions have, where not all are yes/no, and cells with several right."""
     words = ""
     if problem.n_answers.max() > 2:
-        words = f" of {problem.n_answers.min()} to {problem.n_answers.max()} answers"
+        words = f" of {span(problem.n_answers.min(), problem.n_answers.max())} answers"
     several = int((problem.outcome == SEVERAL).sum())
     share = percent(several / problem.outcome.size)
     return f"{words}; several answers are right in {share} of the cells" if several else words
