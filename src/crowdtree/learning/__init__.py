@@ -201,8 +201,8 @@ def _unseen_classes(read: Answers, truths: dict[str, str]) -> list[str]:
         return []
     return [
         f"the gold has one item each of {plural(once, 'class', 'classes')}, so that about "
-        f"{percent(once / known.total())} of the items may be of classes that it lacks; their labels "
-        "are wrong, which no estimate shows (a problem names all classes)"
+        f"{percent(once / known.total())} of the items may be of classes that it lacks; their "
+        "labels are wrong, which no estimate shows (a problem names all classes)"
     ]
 
 
