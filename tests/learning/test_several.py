@@ -286,7 +286,7 @@ def test_exports_and_the_command(campaign, tmp_path):
         with pytest.raises(SystemExit, match="0"):
             main(list(map(str, [*given, "--report", tmp_path / "report.html"])))
         np.testing.assert_allclose(ct.load_problem(out).table, plain.problem.table)
-    assert "sharp|foul" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "sharp | foul" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_bad_answers_are_named(campaign):
