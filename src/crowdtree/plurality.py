@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.channel import read_floats
+from crowdtree.checking import check_call, check_share, is_number
 from crowdtree.errors import CrowdtreeError
 from crowdtree.voting import majority_error
 
@@ -52,13 +54,15 @@ def plurality_error(
     >>> round(plurality_error([0.6, 0.2, 0.2], 0, 3), 4)  # 1 - 0.6**3 - 3*0.6**2*0.4 - 0.6*0.08*2
     0.304
     """
-    row = np.asarray(channel_row, dtype=np.float64)
-    places = [right] if isinstance(right, int | np.integer) else list(right)
+    check_call(plurality_error, {"right": right, "votes": votes, "dependence": dependence})
+    check_share("dependence", dependence, zero=True)
+    row = read_floats(channel_row, "channel_row")
+    places = [right] if isinstance(right, int | np.integer) else list(dict.fromkeys(right))
     if row.ndim != 1 or len(row) < 2 or not np.all((row >= 0) & (row <= 1)):
         raise CrowdtreeError("channel_row: expected the probabilities of two or more answers")
     if row.sum() > 1 + 1e-9:
         raise CrowdtreeError(f"channel_row: expected a sum of at most 1, got {row.sum():.6g}")
-    if not places or not all(0 <= place < len(row) for place in places):
+    if not places or not all(is_number(p) and p in range(len(row)) for p in places):
         raise CrowdtreeError(
             f"right: expected the number of an answer, 0 to {len(row) - 1}, got {right!r}"
         )

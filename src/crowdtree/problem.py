@@ -43,6 +43,7 @@ from crowdtree.outcomes import (
 )
 from crowdtree.result_methods import Framed, HtmlShown, Saved
 from crowdtree.sources import PEOPLE, Source, check_sources, scaled_error
+from crowdtree.text import span
 
 __all__ = [
     "CELLS",
@@ -628,14 +629,15 @@ class Problem(Framed, Saved, HtmlShown):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        low, high = float(self.worker_error.min()), float(self.worker_error.max())
-        error = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        answered = self.outcome != DASH
+        errors = self.worker_error[answered] if answered.any() else self.worker_error
         dash = ', dash="either"' if self.dash == "either" else ""
         size = f"{self.n_classes} classes x {self.n_questions} questions"
         if self.n_answers.max() > 2:
-            size += f" of {self.n_answers.min()} to {self.n_answers.max()} answers"
+            size += f" of {span(self.n_answers.min(), self.n_answers.max())} answers"
         together = f", dependence={self.dependence:g}" if self.dependence else ""
         costs = "" if self.loss is None else f", {self.loss!r}"
+        error = span(errors.min(), errors.max())
         who = f", {len(self.sources)} sources" if len(self.sources) > 1 else ""
         return f"Problem({size}, worker error {error}{dash}{together}{costs}{who})"
 

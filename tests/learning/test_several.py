@@ -396,7 +396,7 @@ def test_exports_and_the_command(campaign, tmp_path):
         with pytest.raises(SystemExit, match="0"):
             main(list(map(str, [*given, "--report", tmp_path / "report.html"])))
         np.testing.assert_allclose(ct.load_problem(out).table, plain.problem.table)
-    assert "sharp|foul" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "sharp | foul" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_bad_answers_are_named(campaign):
@@ -413,3 +413,16 @@ def test_bad_answers_are_named(campaign):
         ct.learn({**few, "label": ["yes", "red", "yess", "blue"]}, {1: "a", 2: "b"})
     with pytest.raises(ct.CrowdtreeError, match="question 'p': expected 2 to 32 different answers"):
         ct.learn({**few, "label": ["red", "red", "red", "blue"]}, {1: "a", 2: "b"})
+
+
+def test_classes_that_the_gold_may_lack_are_pointed_out():
+    problem = key()
+    answers, truth, _ = neighbours(problem, np.random.default_rng(5))
+    rare = {f"i{i}": CLASSES[c] for i, c in enumerate(truth.tolist()) if c > 1}
+    rare |= {f"i{np.flatnonzero(truth == c)[0]}": CLASSES[c] for c in (0, 1)}
+    notes = " ".join(ct.learn(answers, rare).answers.notes)
+    share = 100 * 2 / len(rare)
+    assert f"one item each of 2 classes, so that about {share:.3g} % of the items" in notes
+    assert "one item each" not in " ".join(ct.learn(answers, rare, problem=problem).answers.notes)
+    often = {task: name for task, name in rare.items() if name not in CLASSES[:2]}
+    assert "one item each" not in " ".join(ct.learn(answers, often).answers.notes)

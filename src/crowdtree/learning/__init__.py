@@ -6,6 +6,7 @@ updated with new answers, and states how uncertain its numbers are.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from crowdtree.checking import check_call, named_options
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.problem import Problem
-from crowdtree.text import plural, squeezed
+from crowdtree.text import percent, plural, squeezed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -160,6 +161,8 @@ def _learned(
         read = _relabelled(read.one_each() if keep_repeats else read, classes)
         fields = _learn_labels(read, truths, method, weight)
     elif method == "ensemble":
+        if problem is None and truths:
+            read = replace(read, notes=(*read.notes, *_unseen_classes(read, truths)))
         fields = _learn_classes(reading.as_yes_no(read), truths, problem, classes, certain)
     else:
         raise CrowdtreeError(
@@ -176,6 +179,23 @@ def _learned(
         assumed=problem,
         gold_weight=weight,
     )
+
+
+def _unseen_classes(read: Answers, truths: dict[str, str]) -> list[str]:
+    """Say how many items may be of classes that the gold lacks (Good 1953).
+
+    Items drawn at random are of such classes about as often as the gold has classes with one item.
+    """
+    answered = set(map(str, read.tasks.tolist()))
+    known = Counter(str(truth) for task, truth in truths.items() if task in answered)
+    once = list(known.values()).count(1)
+    if not once:
+        return []
+    return [
+        f"the gold has one item each of {plural(once, 'class', 'classes')}, so that about "
+        f"{percent(once / known.total())} of the items may be of classes that it lacks; their "
+        "labels are wrong, which no estimate shows (a problem names all classes)"
+    ]
 
 
 def _answers_are_classes(

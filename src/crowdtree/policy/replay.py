@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.likelihood import UNSURE
-from crowdtree.outcomes import MAX_ANSWERS
+from crowdtree.outcomes import CANT_TELL, MAX_ANSWERS, answer_spellings, folded_answer
 from crowdtree.policy.base import Answer, Asked, Label, decide, normalised, to_option
 
 if TYPE_CHECKING:
@@ -141,14 +141,14 @@ def _from_long(problem: Problem, frame: Any, truth: Any) -> tuple[NDArray[np.int
     sources = frame["source"] if several else [None] * len(tasks)
     cells: dict[tuple[int, int, int], list[Any]] = {}
     spelled = [
-        {name.casefold(): a for a, name in enumerate(row)} | {"can't tell": UNSURE}
+        {CANT_TELL: UNSURE, "-2": UNSURE, "-1": MISSING, "nan": MISSING} | answer_spellings(row)
         for row in problem.answers
     ]
     for task, question, label, source in zip(
         tasks, frame["question"], frame["label"], sources, strict=True
     ):
         q = problem.question_index(str(question))
-        number = spelled[q].get(label.casefold()) if isinstance(label, str) else label
+        number = spelled[q].get(folded_answer(label))
         if number is None:
             raise CrowdtreeError(
                 f"answers: {label!r} is not an answer to question {str(question)!r}; expected "
