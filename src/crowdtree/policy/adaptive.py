@@ -198,7 +198,8 @@ class AdaptivePolicy(Guaranteed):
 
     def log_start(self, prior: FloatArray | None) -> FloatArray:
         """Log posterior before any answer, given a prior over the classes (or rows of them)."""
-        return normalised(np.log(self.state_prior if prior is None else self.prior_of_states(prior)))
+        chance = self.state_prior if prior is None else self.prior_of_states(prior)
+        return normalised(np.log(chance))
 
     def wants(self, state: AdaptiveState, question: int) -> bool:
         """Whether one more answer to the question may be taken into account."""

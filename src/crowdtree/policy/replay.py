@@ -324,9 +324,7 @@ def label_steps(policy: Any, values: NDArray[np.int8]) -> IntArray:
     return np.array(labels, dtype=np.int64)
 
 
-def _walk(
-    policy: Any, answers: NDArray[np.int8], prior: FloatArray | None = None
-) -> Iterator[Any]:
+def _walk(policy: Any, answers: NDArray[np.int8], prior: FloatArray | None = None) -> Iterator[Any]:
     """States of one item (questions x repeats): the first one, and that after every answer."""
     state = start_of(policy, prior)
     yield state
