@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from crowdtree.evaluation import Evaluation, evaluate
     from crowdtree.files import example, load_problem
     from crowdtree.files.audits import load_audit, verify_audit
+    from crowdtree.files.opinions import load_opinions
     from crowdtree.fixed_plan import Plan
     from crowdtree.frontiers import Frontier, frontier
     from crowdtree.learning import learn
     from crowdtree.learning.model import Learned
     from crowdtree.learning.pilot import plan_pilot
+    from crowdtree.opinions import Opinions, opinions_of
     from crowdtree.output import load, save, write_report
     from crowdtree.planning import PlanChoices, plan
     from crowdtree.plurality import plurality_error
@@ -59,6 +61,7 @@ _LAZY = {
     "Frontier": "crowdtree.frontiers",
     "Learned": "crowdtree.learning.model",
     "Monitor": "crowdtree.policy.monitor",
+    "Opinions": "crowdtree.opinions",
     "Plan": "crowdtree.fixed_plan",
     "PlanChoices": "crowdtree.planning",
     "PlanPolicy": "crowdtree.policy",
@@ -78,7 +81,9 @@ _LAZY = {
     "learn": "crowdtree.learning",
     "load": "crowdtree.output",
     "load_audit": "crowdtree.files.audits",
+    "load_opinions": "crowdtree.files.opinions",
     "load_problem": "crowdtree.files",
+    "opinions_of": "crowdtree.opinions",
     "paper": "crowdtree",
     "plan": "crowdtree.planning",
     "plan_audit": "crowdtree.audit",
@@ -131,6 +136,7 @@ __all__ = [
     "Frontier",
     "Learned",
     "Monitor",
+    "Opinions",
     "Plan",
     "PlanChoices",
     "PlanPolicy",
@@ -150,7 +156,9 @@ __all__ = [
     "learn",
     "load",
     "load_audit",
+    "load_opinions",
     "load_problem",
+    "opinions_of",
     "paper",
     "plan",
     "plan_audit",
