@@ -101,8 +101,9 @@ class Opinions:
         ----------
         probabilities
             Of each known item (row) and class (column, as in ``problem.classes``); several sources
-            as a mapping from their names. A row of NaN is an item without an opinion. The source
-            must not have been trained on these items.
+            as a mapping from their names. A row of NaN is an item without an opinion; a NaN beside
+            numbers is a class that the source does not know, which keeps its prior probability. The
+            source must not have been trained on these items.
         truth
             Class of each item, by name or number.
         problem

@@ -2,8 +2,8 @@
 
 Where a source is wrong in a way that a power cannot mend, a richer map helps: a bias per class
 (vector scaling, Guo, Pleiss, Sun and Weinberger 2017), or the confusion channel of the class that
-it finds likeliest. It is used only where it predicts the known items better out of sample, by more
-than the standard error of the difference.
+it finds likeliest. It is used only where it predicts the known items better out of sample: where
+the 95 % interval of its mean gain is above 0.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.opinions.exponents import blend, fit_exponents, fit_scaled
-from crowdtree.opinions.rows import blanks
+from crowdtree.stats import mean_half_width
 
 __all__ = ["Map", "Views", "choose_map", "fit_map", "folds"]
 
@@ -45,10 +45,12 @@ class Views(NamedTuple):
         >>> Views.of(np.array([[0.5, 0.5, np.nan]]), np.array([0.25, 0.25, 0.5])).best.tolist()
         [0]
         """
-        absent, unknown = blanks(rows)
-        stated = np.where(np.isnan(rows), prior, rows * (1 - prior[unknown].sum()))
+        unknown = np.isnan(rows)
+        absent = unknown.all(axis=1)
+        known = np.where(unknown, 0.0, prior).sum(axis=1, keepdims=True)
+        stated = np.where(unknown, prior, rows * np.where(unknown.any(axis=1)[:, None], known, 1.0))
         ratio = np.where(absent[:, None], 0.0, np.log(np.maximum(stated, LEAST)) - np.log(prior))
-        best = np.where(unknown, -1.0, np.where(absent[:, None], 0.0, rows)).argmax(axis=1)
+        best = np.where(unknown, -1.0, rows).argmax(axis=1)
         return cls(ratio, np.where(absent, -1, best))
 
     def take(self, rows: IntArray) -> Views:
@@ -109,14 +111,13 @@ def folds(items: int) -> IntArray:
 def choose_map(log_prior: FloatArray, views: Views, truth: IntArray) -> Kind:
     """Kind of map that predicts left-out classes best: the plain one unless another clearly does.
 
-    A fold at a time is left out. Another map must gain more than one standard error of its mean.
+    A fold at a time is left out. The 95 % interval of another map's mean gain must be above 0.
     """
     losses = {kind: _left_out_losses(kind, log_prior, views, truth) for kind in KINDS}
     best, most = KINDS[0], 0.0
     for kind in KINDS[1:]:
         gain = losses[KINDS[0]] - losses[kind]
-        error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
-        if gain.mean() > max(error, most):
+        if gain.mean() > max(mean_half_width(gain), most):
             best, most = kind, float(gain.mean())
     return best
 

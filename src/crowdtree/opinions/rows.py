@@ -21,7 +21,7 @@ ROUNDING = 1e-3
 class Stated(NamedTuple):
     """What one source states: a row per item, NaN without an opinion, and notes on what changed.
 
-    A column that is NaN throughout is a class that the source does not know.
+    A row that is NaN in part comes from a source that does not know those classes.
     """
 
     rows: FloatArray
@@ -43,15 +43,13 @@ def check_rows(given: Any, classes: Sequence[str], what: str) -> Stated:
             f"{what}: expected items x {len(classes)} classes, got shape {rows.shape}; "
             "opinions_of(model, items, classes) puts the columns in order"
         )
-    missing = np.isnan(rows)
-    absent, unknown = blanks(rows)
-    bad = np.argwhere(np.where(missing, ~(absent[:, None] | unknown), ~(rows >= 0)))
-    bad = bad if len(bad) else np.argwhere(np.isinf(rows))
+    absent = np.isnan(rows).all(axis=1)
+    bad = np.argwhere((rows < 0) | np.isinf(rows))
     if len(bad):
         row, cls = bad[0]
         raise CrowdtreeError(
             f"{what}: row {row}, class {classes[cls]!r}: expected a probability, got "
-            f"{rows[row, cls]:g}; a row without an opinion is NaN throughout"
+            f"{rows[row, cls]:g}"
         )
     total = np.where(absent, 1.0, np.nansum(rows, axis=1))
     if not total.all():
@@ -60,13 +58,6 @@ def check_rows(given: Any, classes: Sequence[str], what: str) -> Stated:
             "no opinion"
         )
     return Stated(rows / total[:, None], _scaled(total, what))
-
-
-def blanks(rows: FloatArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Items without an opinion, and classes that no opinion is about."""
-    missing = np.isnan(rows)
-    absent = np.asarray(missing.all(axis=1))
-    return absent, np.asarray((missing | absent[:, None]).all(axis=0)) & (not absent.all())
 
 
 def _scaled(total: FloatArray, what: str) -> tuple[str, ...]:

@@ -59,7 +59,8 @@ class PlanState:
     answers: int
     log_posterior: FloatArray
     prior: FloatArray | None = None
-    """Prior of the item, where it has its own: it changes what is stated, not the path."""
+    """Prior of the item, where it has its own: it changes what is stated, and the path only
+    where an answer cannot be had."""
 
     @property
     def yes(self) -> int:
