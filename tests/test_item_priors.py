@@ -265,5 +265,5 @@ def test_recorded_priors_are_checked():
     with pytest.raises(ct.CrowdtreeError, match=r"recorded: prior: expected one row per item \(2"):
         ct.Recorded([[0] * 5, [1] * 5], [0, 1], prior=[[0.25] * 4])
     crowd = ct.Recorded([[0] * 5, [1] * 5], [0, 1], prior=[[0.25] * 4, [0.2] * 4])
-    with pytest.raises(ct.CrowdtreeError, match="recorded: prior: row 1 sums to 0.8"):
+    with pytest.raises(ct.CrowdtreeError, match=r"recorded: prior: row 1 sums to 0\.8"):
         ct.simulate(PROBLEM, ct.AdaptivePolicy(PROBLEM, repeats=1, strict=False), 2, crowd=crowd)

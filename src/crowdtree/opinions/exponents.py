@@ -145,10 +145,8 @@ def fit_scaled(log_prior: FloatArray, ratio: FloatArray, truth: IntArray) -> Flo
         chance = np.exp(log_posterior)
         mean = (chance * ratio).sum(axis=1)
         around = chance * (ratio - mean[:, None])
-        slope = np.append(
-            RATE + (mean - ratio[rows, truth]).sum(),
-            chance.sum(axis=0) - counts + bias / BIAS_SD**2,
-        )
+        change = chance.sum(axis=0) - counts + bias / BIAS_SD**2
+        slope = np.append(RATE + (mean - ratio[rows, truth]).sum(), change)
         curve = np.empty((classes + 1, classes + 1))
         curve[0, 0] = (around * ratio).sum()
         curve[0, 1:] = curve[1:, 0] = around.sum(axis=0)

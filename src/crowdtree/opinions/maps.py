@@ -46,12 +46,14 @@ class Views(NamedTuple):
         [0]
         """
         unknown = np.isnan(rows)
-        absent = unknown.all(axis=1)
+        absent = unknown.all(axis=1, keepdims=True)
         known = np.where(unknown, 0.0, prior).sum(axis=1, keepdims=True)
-        stated = np.where(unknown, prior, rows * np.where(unknown.any(axis=1)[:, None], known, 1.0))
-        ratio = np.where(absent[:, None], 0.0, np.log(np.maximum(stated, LEAST)) - np.log(prior))
+        stated = np.where(
+            unknown, prior, rows * np.where(unknown.any(axis=1, keepdims=True), known, 1.0)
+        )
+        ratio = np.where(absent, 0.0, np.log(np.maximum(stated, LEAST)) - np.log(prior))
         best = np.where(unknown, -1.0, rows).argmax(axis=1)
-        return cls(ratio, np.where(absent, -1, best))
+        return cls(ratio, np.where(absent[:, 0], -1, best))
 
     def take(self, rows: IntArray) -> Views:
         """Some of the items."""
