@@ -53,7 +53,7 @@ class Views(NamedTuple):
         )
         ratio = np.where(absent, 0.0, np.log(np.maximum(stated, LEAST)) - np.log(prior))
         best = np.where(unknown, -1.0, rows).argmax(axis=1)
-        return cls(ratio, np.where(absent[:, 0], -1, best))
+        return cls(ratio, np.where(absent, -1, best[:, None])[:, 0])
 
     def take(self, rows: IntArray) -> Views:
         """Some of the items."""
