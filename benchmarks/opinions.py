@@ -33,16 +33,17 @@ from numpy.typing import NDArray
 import crowdtree as ct
 from benchmarks.realdata import folder, read_table
 from crowdtree.simulation import Recorded, Run
+from crowdtree.stats import mean_half_width
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 KNOWN = (50, 200, 1000)
 NETWORKS = ("cnn", "resnet", "preresnet", "densenet")
-TARGETS = (0.4, 0.2, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01)
+TARGETS = (0.4, 0.2, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.005, 0.002)
 PEOPLE = 12
 """Answers of people that are kept of each photograph, the most that a policy may use."""
 PEOPLE_ASKED = (1, 2, 3)
-BUDGETS = (2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 43)
+BUDGETS = (1, 2, 4, 6, 8, 10, 12, 15, 20, 25, 30, 43)
 EVERY = 3
 """Every so manieth attribute is read by the classifier."""
 FOLDS = 5
@@ -55,13 +56,6 @@ def shuffled(rows: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 def describe(opinions: ct.Opinions) -> str:
     return "; ".join(map(str, opinions.exponents))
-
-
-def start_from(opinions: ct.Opinions | None, known: Rows, fresh: Rows) -> tuple[Any, Any]:
-    """Priors of known items (fitted without them) and of new ones; none without opinions."""
-    if opinions is None:
-        return None, None
-    return opinions.known_priors, opinions.priors(fresh)
 
 
 # ---------------------------------------------------------------- photographs
@@ -116,9 +110,9 @@ def arms_of(rows: Rows, rng: np.random.Generator) -> dict[str, Rows]:
 
 def cifar(draws: int) -> Iterator[dict[str, Any]]:
     """One row per number of known items, draw, arm, and policy."""
-    classes, truth, values, rows = photographs()
     for items in KNOWN:
         for draw in range(draws):
+            classes, truth, values, rows = photographs(draw)
             rng = np.random.default_rng((items, draw))
             order = rng.permutation(len(truth))
             known, fresh = order[:items], order[items:]
@@ -126,11 +120,12 @@ def cifar(draws: int) -> Iterator[dict[str, Any]]:
             for arm, given in arms_of(rows, rng).items():
                 known_rows = {name: table[known] for name, table in given.items()}
                 fresh_rows = {name: table[fresh] for name, table in given.items()}
-                opinions = (
-                    ct.Opinions.fit(known_rows, truth[known], problem) if given else None
+                opinions = ct.Opinions.fit(known_rows, truth[known], problem) if given else None
+                before = None if opinions is None else opinions.known_priors
+                now = None if opinions is None else opinions.priors(fresh_rows)
+                policy = ct.AdaptivePolicy(
+                    problem, 0.05, PEOPLE, repeats=PEOPLE, strict=False, undecided=False
                 )
-                before, now = start_from(opinions, known_rows, fresh_rows)
-                policy = ct.AdaptivePolicy(problem, 0.05, PEOPLE, repeats=PEOPLE, strict=False)
                 policy = policy.calibrate(Recorded(values[known], truth[known], before))
                 crowd = Recorded(values[fresh], truth[fresh], now)
                 row = {"set": "cifar", "known": items, "draw": draw, "arm": arm,
@@ -140,7 +135,13 @@ def cifar(draws: int) -> Iterator[dict[str, Any]]:
                     yield row | {"target": target} | numbers(run)
                 for people in PEOPLE_ASKED:
                     asked = policy.changed(target_error=0.0, max_answers=people, repeats=people)
-                    yield row | {"budget": people} | numbers(tried(asked, crowd))
+                    run = tried(asked, crowd)
+                    right = run.label_index == run.truth_index
+                    if arm == "none":
+                        three = right
+                    more = right.astype(float) - three
+                    gain = {"more": float(more.mean()), "half": mean_half_width(more)}
+                    yield row | {"budget": people} | numbers(run) | gain
 
 
 # ---------------------------------------------------------------- objects
@@ -201,17 +202,18 @@ def apascal(draws: int) -> Iterator[dict[str, Any]]:
             mixed = shuffled(rows[0], rng), shuffled(rows[1], rng)
             arms = {"none": None, "classifier": rows, "shuffled": mixed}
             for arm, given in arms.items():
-                opinions = None
-                before, now = None, None
-                if given is not None:
-                    opinions = ct.Opinions.fit(given[0], truth[known], problem)
-                    before, now = opinions.known_priors, opinions.priors(given[1])
+                opinions = (
+                    None if given is None else ct.Opinions.fit(given[0], truth[known], problem)
+                )
+                before = None if opinions is None else opinions.known_priors
+                now = None if opinions is None else opinions.priors(given[1])
                 said = values[:, ~free][:, :, None]
                 policy = ct.AdaptivePolicy(problem, 0.0, len(asked), repeats=1, strict=False)
                 policy = policy.calibrate(Recorded(said[known], truth[known], before))
                 crowd = Recorded(said[fresh], truth[fresh], now)
                 row = {"set": "apascal", "known": items, "draw": draw, "arm": arm, "right": right,
                        "exponents": "" if opinions is None else describe(opinions)}  # fmt: skip
+                yield row | {"budget": 0} | at_once(problem, now, truth[fresh])
                 for budget in BUDGETS:
                     run = tried(policy.changed(max_answers=budget), crowd)
                     yield row | {"budget": budget} | numbers(run)
@@ -233,14 +235,22 @@ def numbers(run: Run) -> dict[str, float]:
     }
 
 
+def at_once(problem: ct.Problem, prior: FloatArray | None, truth: IntArray) -> dict[str, float]:
+    """Numbers of the labels that items have without an answer."""
+    rows = np.tile(problem.prior, (len(truth), 1)) if prior is None else prior
+    right = float((rows.argmax(axis=1) == truth).mean())
+    stated = float(rows.max(axis=1).mean())
+    return {"items": len(truth), "answers": 0.0, "accuracy": right, "stated": stated}
+
+
 def curve(rows: list[Mapping[str, Any]], known: int, arm: str, by: str) -> FloatArray:
     """Mean answers, accuracy and stated accuracy over the draws, one row per target or budget."""
     mine = [r for r in rows if r["known"] == known and r["arm"] == arm and by in r]
     keys = sorted({r[by] for r in mine}, reverse=by == "target")
-    return np.array([
-        [np.mean([r[name] for r in mine if r[by] == key]) for name in ("answers", "accuracy", "stated")]
-        for key in keys
-    ])  # fmt: skip
+    names = ("answers", "accuracy", "stated")
+    return np.array(
+        [[np.mean([r[n] for r in mine if r[by] == key]) for n in names] for key in keys]
+    )
 
 
 def answers_for(points: FloatArray, accuracy: float) -> float:
@@ -281,6 +291,11 @@ def show(rows: list[Mapping[str, Any]], by: str, at: tuple[float, ...]) -> None:
             for arm in arms:
                 fixed = curve(rows, known, arm, "budget")
                 print(f"  {arm}: with 1, 2, 3 people {', '.join(f'{a:.1%}' for a in fixed[:, 1])}")
+            for arm in arms[1:]:
+                two = [r for r in rows if r["known"] == known and r["arm"] == arm
+                       and r.get("budget") == 2]  # fmt: skip
+                more, half = (float(np.mean([r[name] for r in two])) for name in ("more", "half"))
+                print(f"  {arm}: 2 people less 3 without: {more:+.2%} (± {half:.2%} within a draw)")
 
 
 def main() -> None:
@@ -301,7 +316,7 @@ def main() -> None:
         if name == "cifar":
             show(rows, "target", (0.2, 0.1, 0.05, 0.02))
         else:
-            show(rows, "budget", (4, 8, 12, 20))
+            show(rows, "budget", (4, 8, 12, 15))
     if args.json:
         with open(args.json, "w") as file:
             json.dump(found, file)
