@@ -116,7 +116,7 @@ GROUPS = {
     ),
     "Learn from answers": (
         "learn", "Learned", "learning.judging.Accuracy", "plan_pilot", "CrowdClassifier",
-        "CrowdLabeller",
+        "CrowdLabeller", "Opinions", "opinions_of", "load_opinions",
     ),
     "Audit": ("Audit", "plan_audit", "load_audit", "verify_audit"),
     "The paper": (

@@ -2,7 +2,7 @@
 
 An item about which a source states ``s(c)`` starts from ``prior(c) (s(c) / prior(c))^w`` in place
 of the problem's prior. The exponent ``w`` is fitted to items of known class: about 1 for calibrated
-probabilities, less for a source that is too sure, and 0 for a useless one (docs/model.md, 14).
+probabilities, less for a source that is too sure, and 0 for a useless one (docs/howto/opinions.md).
 """
 
 from __future__ import annotations
