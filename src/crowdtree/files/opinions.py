@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.files.cells import cell_number
 from crowdtree.files.items import item_format, numbered_items
@@ -18,6 +19,7 @@ from crowdtree.reading import open_source
 __all__ = ["OpinionTable", "load_opinions"]
 
 FloatArray = NDArray[np.float64]
+Kind = Literal["csv", "xlsx", "jsonl"]
 CELL = "opinion"
 """Column of the JSON cells; those of further models are called ``opinion_NAME``."""
 
@@ -49,8 +51,8 @@ class OpinionTable(NamedTuple):
         }
 
 
-def load_opinions(source: Any, classes: Sequence[str], kind: str | None = None) -> OpinionTable:
-    r"""Read opinions from an item file: its path, its bytes, or a binary stream.
+def load_opinions(source: Any, classes: Sequence[str], kind: Kind | None = None) -> OpinionTable:
+    r"""Read opinions from an item file: its path, its bytes, or an open file.
 
     The file has a column per class with its probability, or a column ``opinion`` with a JSON
     object from class to probability in each cell. Further models have columns ``opinion_NAME``. A
@@ -72,6 +74,7 @@ def load_opinions(source: Any, classes: Sequence[str], kind: str | None = None) 
     >>> table.probabilities["opinion"].tolist()
     [[0.9, 0.1], [nan, nan]]
     """
+    check_call(load_opinions, {"classes": classes, "kind": kind})
     name = open_source(source, "items").name
     tasks, rows = [], []
     for line, item in numbered_items(source, kind or item_format(name), classes):

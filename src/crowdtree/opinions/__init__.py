@@ -123,7 +123,7 @@ class Opinions:
         >>> opinions.priors([[0.01, 0.99]]).round(1).tolist()
         [[0.2, 0.8]]
         """
-        check_call(Opinions.fit, {"problem": problem})
+        check_call(Opinions.fit, {"truth": truth, "problem": problem})
         sources = read_sources(probabilities, problem.classes)
         known = class_codes(problem, truth)
         items = {len(stated.rows) for stated in sources.values()}

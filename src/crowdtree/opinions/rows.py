@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.text import plural
 
@@ -112,6 +113,7 @@ def opinions_of(model: Any, items: Any, classes: Sequence[str]) -> FloatArray:
     >>> opinions_of(Coin(), ["toss"], ["heads", "tails"]).tolist()
     [[0.7, 0.3]]
     """
+    check_call(opinions_of, {"classes": classes})
     if not (hasattr(model, "predict_proba") and hasattr(model, "classes_")):
         raise CrowdtreeError(
             "model: expected a fitted model with predict_proba and classes_, got "
