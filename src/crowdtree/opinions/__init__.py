@@ -43,8 +43,10 @@ class Exponent(NamedTuple):
     low, high
         Its 95 % interval (profile likelihood).
     map
-        ``"as stated"``; ``"scaled"`` where each class has a bias as well; ``"confusion"`` where
-        only the likeliest class counts, with the errors it was seen to make.
+        ``"as stated"``; ``"ignored"`` where the known items do not show that the source is of use
+        (`low` and `high` are then those of its exponent as stated); ``"scaled"`` where each class
+        has a bias as well; ``"confusion"`` where only the likeliest class counts, with the errors
+        it was seen to make.
     """
 
     source: str
@@ -141,8 +143,13 @@ class Opinions:
         exponents = []
         for place, (name, made) in enumerate(zip(sources, maps, strict=True)):
             slope = float(made.numbers[0]) if made.kind == "scaled" else 1.0
-            low, high = profile_interval(log_prior, ratios, known, powers, place)
             value = slope * float(powers[place])
+            if made.kind == "ignored":  # what its exponent might be
+                alone = [views[place].ratio]
+                power = fit_exponents(log_prior, alone, known)[0]
+                low, high = profile_interval(log_prior, alone, known, power, 0)
+            else:
+                low, high = profile_interval(log_prior, ratios, known, powers, place)
             exponents.append(Exponent(name, value, slope * low, slope * high, made.kind))
         priors = _left_out_priors(log_prior, views, known, kinds)
         loss = -np.log(priors[np.arange(len(known)), known])
