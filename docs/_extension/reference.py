@@ -116,7 +116,7 @@ GROUPS = {
     ),
     "Learn from answers": (
         "learn", "Learned", "learning.judging.Accuracy", "plan_pilot", "CrowdClassifier",
-        "CrowdLabeller",
+        "CrowdLabeller", "Opinions", "opinions_of", "load_opinions",
     ),
     "Judge models": (
         "judge", "Judgement", "judging.result.ModelScore", "judging.result.Against",

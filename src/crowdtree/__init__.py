@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from crowdtree.evaluation import Evaluation, evaluate
     from crowdtree.files import example, load_problem
     from crowdtree.files.audits import load_audit, verify_audit
+    from crowdtree.files.opinions import load_opinions
     from crowdtree.fixed_plan import Plan
     from crowdtree.frontiers import Frontier, frontier
     from crowdtree.judging import judge
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from crowdtree.learning import learn
     from crowdtree.learning.model import Learned
     from crowdtree.learning.pilot import plan_pilot
+    from crowdtree.opinions import Opinions, opinions_of
     from crowdtree.output import load, save, write_report
     from crowdtree.planning import PlanChoices, plan
     from crowdtree.plurality import plurality_error
@@ -63,6 +65,7 @@ _LAZY = {
     "Judgement": "crowdtree.judging.result",
     "Learned": "crowdtree.learning.model",
     "Monitor": "crowdtree.policy.monitor",
+    "Opinions": "crowdtree.opinions",
     "Plan": "crowdtree.fixed_plan",
     "PlanChoices": "crowdtree.planning",
     "PlanPolicy": "crowdtree.policy",
@@ -84,7 +87,9 @@ _LAZY = {
     "learn": "crowdtree.learning",
     "load": "crowdtree.output",
     "load_audit": "crowdtree.files.audits",
+    "load_opinions": "crowdtree.files.opinions",
     "load_problem": "crowdtree.files",
+    "opinions_of": "crowdtree.opinions",
     "paper": "crowdtree",
     "plan": "crowdtree.planning",
     "plan_audit": "crowdtree.audit",
@@ -138,6 +143,7 @@ __all__ = [
     "Judgement",
     "Learned",
     "Monitor",
+    "Opinions",
     "Plan",
     "PlanChoices",
     "PlanPolicy",
@@ -159,7 +165,9 @@ __all__ = [
     "learn",
     "load",
     "load_audit",
+    "load_opinions",
     "load_problem",
+    "opinions_of",
     "paper",
     "plan",
     "plan_audit",

@@ -292,7 +292,7 @@ def from_item(policy: Policy[Any], item: ItemState, true_class: str | None = Non
         if event.value is not None and fate != "counted"
     )
     questions = tuple(dict.fromkeys(names[q] for q in open_questions(policy, item)))
-    prior = policy.posterior(policy.start())
+    prior = policy.posterior(start_item(policy, item.item, item.prior).state)
     return Trace(policy.problem, prior, steps, item.label, questions, true_class, ignored)
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.checking import check_call
@@ -29,6 +29,7 @@ from crowdtree.policy.base import (
     product,
 )
 from crowdtree.policy.calibrating import Calibrated, check_calibration
+from crowdtree.policy.item_prior import dump_prior, load_prior
 from crowdtree.problem import Problem
 
 __all__ = ["BatchPolicy", "BatchState", "Decoder", "nearest_codeword"]
@@ -48,6 +49,8 @@ class BatchState:
     counts: NDArray[np.int16]
     since: NDArray[np.int16]
     log_posterior: FloatArray
+    prior: FloatArray | None = None
+    """Prior of the item, where it has its own."""
 
     @property
     def answers(self) -> int:
@@ -114,11 +117,13 @@ class BatchPolicy(Calibrated):
         """Answers that every item takes."""
         return self.votes_per_question * self.problem.n_questions
 
-    def start(self) -> BatchState:
-        """State of an item about which nothing is known."""
+    def start(self, prior: ArrayLike | None = None) -> BatchState:
+        """State of an item without answers; `prior` in place of the problem's prior."""
         none = np.zeros((self.model.slots, self.problem.n_questions), dtype=np.int16)
         since = np.full(none.shape, NEVER, dtype=np.int16)
-        return BatchState(none, since, normalised(np.log(self.problem.prior)))
+        own = self.own_prior(prior)
+        log_prior = np.log(self.problem.prior if own is None else own)
+        return BatchState(none, since, normalised(log_prior), own)
 
     def wants(self, state: BatchState, question: int) -> bool:
         """Whether the question still lacks votes."""
@@ -137,7 +142,7 @@ class BatchPolicy(Calibrated):
         evidence = answer.weight * self.model.log_likelihood(
             question, answer.value, answer.skill, state.counts[:, question]
         )
-        return BatchState(counts, since, normalised(state.log_posterior + evidence))
+        return BatchState(counts, since, normalised(state.log_posterior + evidence), state.prior)
 
     def ask(
         self, state: BatchState, outstanding: Sequence[int] = (), exclude: Collection[int] = ()
@@ -159,16 +164,19 @@ class BatchPolicy(Calibrated):
 
     def conclude(self, state: BatchState, reason: str) -> Label:
         """Decode the votes so far."""
-        stated = self.stated(state.log_posterior, state.answers)
+        stated = self._stated(state)
         if self.decoder == "posterior":
             return decide(stated[None], self.problem.loss).as_label(reason)
         verdict = plurality_verdicts(state.counts[:-1, None], state.since[:-1, None])
-        label = int(nearest_codeword(self.problem, verdict)[0])
+        label = int(nearest_codeword(self.problem, verdict, state.prior)[0])
         return Label(label, label_error(stated, label), reason)
 
     def posterior(self, state: BatchState) -> FloatArray:
         """Stated probability of each class given the answers so far."""
-        return np.exp(self.stated(state.log_posterior, state.answers))
+        return np.exp(self._stated(state))
+
+    def _stated(self, state: BatchState) -> FloatArray:
+        return self.stated(state.log_posterior, state.answers, self.log_prior_of(state.prior))
 
     def asking_until(self, target_error: float) -> AdaptivePolicy:
         """Return an adaptive policy of the same problem."""
@@ -180,6 +188,7 @@ class BatchPolicy(Calibrated):
             "counts": state.counts.tolist(),
             "since": state.since.tolist(),
             "log_posterior": state.log_posterior.tolist(),
+            **dump_prior(state.prior),
         }
 
     def load(self, data: dict[str, Any]) -> BatchState:
@@ -188,6 +197,7 @@ class BatchPolicy(Calibrated):
             np.array(data["counts"], dtype=np.int16),
             np.array(data["since"], dtype=np.int16),
             np.array(data["log_posterior"]),
+            load_prior(data),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -221,10 +231,13 @@ def plurality_verdicts(counts: NDArray[Any], since: NDArray[Any]) -> NDArray[np.
     return np.where(counts.any(axis=0), found, -1)
 
 
-def nearest_codeword(problem: Problem, verdicts: NDArray[np.int64]) -> NDArray[np.intp]:
+def nearest_codeword(
+    problem: Problem, verdicts: NDArray[np.int64], prior: FloatArray | None = None
+) -> NDArray[np.intp]:
     """Class whose outcomes differ least from the verdicts, one row per item.
 
-    A ``-`` or no verdict differs by one half. Equals: the likelier class, then the first.
+    A ``-`` or no verdict differs by one half. Equals: the likelier class by the prior (the
+    problem's, or rows of the items), then the first.
 
     >>> problem = Problem(["a", "b"], None, ["q", "r"], [[0, 1], [0, 1]], 0.1)
     >>> nearest_codeword(problem, np.array([[1, 1], [0, 1]])).tolist()
@@ -235,5 +248,7 @@ def nearest_codeword(problem: Problem, verdicts: NDArray[np.int64]) -> NDArray[n
     distance = np.where(verdicts < 0, 0.5, 0.0).sum(axis=1)[:, None]
     for answer, off in enumerate(wrong):
         distance = distance + product((verdicts == answer).astype(np.float64), off)
-    order = np.argsort(-problem.prior, kind="stable")
-    return np.asarray(order[np.argmin(distance[:, order].round(6), axis=1)])
+    chance = np.atleast_2d(problem.prior if prior is None else prior)
+    order = np.broadcast_to(np.argsort(-chance, axis=1, kind="stable"), distance.shape)
+    best = np.argmin(np.take_along_axis(distance, order, axis=1).round(6), axis=1)
+    return np.asarray(order[np.arange(len(order)), best])

@@ -30,6 +30,7 @@ from crowdtree.policy.base import (
     normalised,
 )
 from crowdtree.policy.calibrating import Calibrated, check_calibration
+from crowdtree.policy.item_prior import dump_prior, load_prior
 from crowdtree.problem import Problem
 from crowdtree.tree import Tree
 from crowdtree.votes import curtailed_answers
@@ -57,6 +58,9 @@ class PlanState:
     order: tuple[int, ...]
     answers: int
     log_posterior: FloatArray
+    prior: FloatArray | None = None
+    """Prior of the item, where it has its own: it changes what is stated, and the path only
+    where an answer cannot be had."""
 
     @property
     def yes(self) -> int:
@@ -174,9 +178,12 @@ class PlanPolicy(Calibrated):
         margin = self.voted.vote == "margin"
         return self.plan.tree.longest_path(self.voted.votes ** (2 if margin else 1))
 
-    def start(self) -> PlanState:
-        """State of an item at the root."""
-        return self._root
+    def start(self, prior: ArrayLike | None = None) -> PlanState:
+        """State of an item at the root; `prior` in place of the problem's prior."""
+        own = self.own_prior(prior)
+        if own is None:
+            return self._root
+        return replace(self._root, log_posterior=normalised(np.log(own)), prior=own)
 
     @cached_property
     def _root(self) -> PlanState:
@@ -210,6 +217,7 @@ class PlanPolicy(Calibrated):
             order=(*state.order, answer.value) if new else state.order,
             answers=state.answers + 1,
             log_posterior=normalised(state.log_posterior + evidence),
+            prior=state.prior,
         )
         verdict = self.verdict(state)
         return state if verdict < 0 else self._decided(state, verdict)
@@ -392,7 +400,7 @@ class PlanPolicy(Calibrated):
 
     def conclude(self, state: PlanState, reason: str) -> Label:
         """Give the plan's label at a leaf, else the best label on present evidence."""
-        stated = self.stated(state.log_posterior, state.answers)
+        stated = self._stated(state)
         if state.node < 0:
             label = int(self.voted.leaf_label[~state.node])
             if reason == "leaf" and ~state.node in self.voted.handed_over:
@@ -408,7 +416,10 @@ class PlanPolicy(Calibrated):
 
     def posterior(self, state: PlanState) -> FloatArray:
         """Stated probability of each class given all answers so far."""
-        return np.exp(self.stated(state.log_posterior, state.answers))
+        return np.exp(self._stated(state))
+
+    def _stated(self, state: PlanState) -> FloatArray:
+        return self.stated(state.log_posterior, state.answers, self.log_prior_of(state.prior))
 
     def asking_until(self, target_error: float) -> AdaptivePolicy:
         """Return an adaptive policy of the same problem."""
@@ -422,13 +433,14 @@ class PlanPolicy(Calibrated):
             "order": list(state.order),
             "answers": state.answers,
             "log_posterior": state.log_posterior.tolist(),
+            **dump_prior(state.prior),
         }
 
     def load(self, data: dict[str, Any]) -> PlanState:
         """Read a state back."""
         counts, order = tuple(data["counts"]), tuple(data["order"])
         posterior = np.array(data["log_posterior"])
-        return PlanState(data["node"], counts, order, data["answers"], posterior)
+        return PlanState(data["node"], counts, order, data["answers"], posterior, load_prior(data))
 
     def to_dict(self) -> dict[str, Any]:
         """Write the policy as plain JSON."""

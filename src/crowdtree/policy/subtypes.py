@@ -145,6 +145,10 @@ class SubtypePolicy(AdaptivePolicy):
         """Prior of the sub-types."""
         return self.share
 
+    def prior_of_states(self, prior: FloatArray) -> FloatArray:
+        """Prior of the sub-types: that of their class, in their shares of it."""
+        return np.asarray(self.share * (prior / self.problem.prior)[..., self.label])
+
     @cached_property
     def _members(self) -> list[NDArray[np.intp]]:
         return [np.flatnonzero(self.label == c) for c in range(self.problem.n_classes)]

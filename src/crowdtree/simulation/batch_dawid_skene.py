@@ -184,10 +184,11 @@ def simulate_dawid_skene(
         fused = _fused(block, question, votes)
         verdict[:, question] = fused.yes >= 0.5
         log_ratio[:, question] = fused.log_ratio
-    log_posterior = normalised(np.log(problem.prior) + _evidence(problem, log_ratio))
+    prior = problem.prior if block.prior is None else block.prior
+    log_posterior = normalised(np.log(prior) + _evidence(problem, log_ratio))
     best = decide(log_posterior, problem.loss)
     nearest = decoder == "nearest"
-    label = nearest_codeword(problem, verdict) if nearest else best.label
+    label = nearest_codeword(problem, verdict, block.prior) if nearest else best.label
     referred = np.zeros(items, dtype=bool) if nearest else best.referred
     posterior, loss = np.exp(log_posterior), problem.loss
     return Run(

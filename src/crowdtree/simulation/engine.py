@@ -15,6 +15,7 @@ from crowdtree.likelihood import UNSURE, answers_before
 from crowdtree.policy import AdaptivePolicy, Answer, BatchPolicy, Label, PlanPolicy, Policy
 from crowdtree.policy.base import Asked, decide, label_errors, normalised, product, to_option
 from crowdtree.policy.batch import nearest_codeword
+from crowdtree.policy.item_prior import start_of
 from crowdtree.policy.replay import MISSING
 from crowdtree.simulation.crowd import Answers, Block
 
@@ -80,7 +81,8 @@ class Walk:
         self.counts = np.zeros((policy.problem.n_answers.max() + 1, options), dtype=np.int64)
         self.handed = np.zeros(options, dtype=np.int64)
         self.closed: set[Asked] = set()
-        self.state = policy.start()
+        self.prior = None if block.prior is None else block.prior[row]
+        self.state = start_of(policy, self.prior)
         self.label: Label | None = None
 
     def step(self) -> Answer | None:
@@ -128,7 +130,7 @@ class Walk:
 
     def revise(self, policy: Policy[Any]) -> bool:
         """Go on with another policy, all answers kept; whether a labelled item is open again."""
-        self.policy, state = policy, policy.start()
+        self.policy, state = policy, start_of(policy, self.prior)
         for answer in self.history:
             state = self._after(state, answer)
         self.state = state
@@ -174,9 +176,9 @@ def blank(block: Block, questions: int) -> BlockRun:
 class _Adaptive:
     """An adaptive policy for all items of a block at once; its hypotheses may be sub-types.
 
-    Items with the same answers so far share one row of the tables until an answer separates
-    them, so the first dozen steps cost almost nothing. Where answers are missing, items have
-    different numbers of answers at the same time.
+    Items with the same prior and answers so far share one row of the tables until an answer
+    separates them, so the first dozen steps cost almost nothing. Where answers are missing, items
+    have different numbers of answers at the same time.
     """
 
     def __init__(self, policy: AdaptivePolicy, block: Block) -> None:
@@ -184,10 +186,16 @@ class _Adaptive:
         self.found = blank(block, policy.problem.n_options)
         self.item = np.arange(len(block.truth))
         self.state = np.zeros(len(block.truth), dtype=np.int64)
-        self.log_posterior = policy.start().log_posterior[None, :]
-        shape = (policy.model.slots, 1, policy.problem.n_options)
+        self.prior: FloatArray | None = None
+        """Prior of each state over the classes, where items have their own."""
+        if block.prior is not None:
+            rows, self.state = np.unique(block.prior, axis=0, return_inverse=True)
+            self.prior = policy.own_prior(rows)
+        self.log_posterior = np.atleast_2d(policy.log_start(self.prior))
+        states = len(self.log_posterior)
+        shape = (policy.model.slots, states, policy.problem.n_options)
         self.counts = np.zeros(shape, dtype=np.int16)
-        self.answers = np.zeros(1, dtype=np.int64)
+        self.answers = np.zeros(states, dtype=np.int64)
         self.closed: NDArray[np.bool_] | None = None
 
     def run(self) -> BlockRun:
@@ -210,7 +218,8 @@ class _Adaptive:
         """Label what is sure enough or cannot go on; return the next question of every state."""
         policy = self.policy
         by_class = policy.by_class(self.log_posterior)
-        stated = policy.stated(by_class, self.answers)
+        log_prior = policy.log_prior_of(self.prior)
+        stated = policy.stated(by_class, self.answers, log_prior)
         best = decide(stated, policy.problem.loss)
         posterior = np.exp(self.log_posterior)
         few = self.answers < policy.least_answers
@@ -219,12 +228,15 @@ class _Adaptive:
         if policy.may_give_up:
             rows = np.flatnonzero((reason < 0) & ~few)
             asked = self.counts[:, rows].sum(axis=0)
-            given_up = policy.hopeless(stated[rows], by_class[rows], asked, self.answers[rows])
+            start = log_prior if self.prior is None else log_prior[rows]
+            given_up = policy.hopeless(
+                stated[rows], by_class[rows], asked, self.answers[rows], log_prior=start
+            )
             reason[rows[given_up[:, 0]]] = REASONS.index("undecided")
         question = self._questions(np.flatnonzero(reason < 0), posterior)
         lacking = np.flatnonzero((reason < 0) & few & (question < 0))
         if len(lacking):  # nothing is in doubt: ask what told most at first
-            first = np.tile(np.exp(policy.start().log_posterior), (len(posterior), 1))
+            first = np.broadcast_to(np.exp(policy.log_start(self.prior)), posterior.shape)
             question[lacking] = self._questions(lacking, first)[lacking]
         reason = np.where((reason < 0) & (question < 0), 2, reason)
         reason = np.where((reason >= 0) & best.referred, REASONS.index("referred"), reason)
@@ -267,6 +279,7 @@ class _Adaptive:
         asked = question[parent]
         rows = np.arange(len(parent))
         self.counts, self.answers = self.counts[:, parent], self.answers[parent]
+        self.prior = None if self.prior is None else self.prior[parent]
         model = self.policy.model
         before = model.before(self.counts, rows, asked)
         evidence = model.evidence(asked, value, said.skill, before)
@@ -292,7 +305,8 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
     tree = policy.plan.tree
     logs, rho = policy.model.logs, policy.model.shared_difficulty
     n = len(block.truth)
-    log_posterior = np.tile(np.log(policy.problem.prior), (n, 1))
+    prior = policy.own_prior(block.prior)
+    log_posterior = _first(policy, prior, n)
     item, node = np.arange(n), np.zeros(n, dtype=np.int64)
     yes, no, first = (np.zeros(n, dtype=np.int64) for _ in range(3))
     children, questions = tree.children.astype(np.int64), tree.question.astype(np.int64)
@@ -330,14 +344,20 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
             found.reason[item[leaf]] = reason[~node[leaf]]
             stay = ~leaf
             item, node, yes, no, first = item[stay], node[stay], yes[stay], no[stay], first[stay]
-    _state(policy, log_posterior, found)
+    _state(policy, log_posterior, found, prior)
     return found
+
+
+def _first(policy: PlanPolicy | BatchPolicy, prior: FloatArray | None, items: int) -> FloatArray:
+    """Log posterior of each item before any answer."""
+    return np.log(np.tile(policy.problem.prior, (items, 1)) if prior is None else prior)
 
 
 def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
     problem, n = policy.problem, len(block.truth)
     found = blank(block, problem.n_questions)
-    log_posterior = np.tile(np.log(problem.prior), (n, 1))
+    prior = policy.own_prior(block.prior)
+    log_posterior = _first(policy, prior, n)
     verdict = np.zeros((n, problem.n_questions), dtype=np.int64)
     alike = np.zeros((2, problem.n_questions, n))
     """Answers no and yes of people who are all alike: their order does not matter."""
@@ -375,19 +395,26 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
         log_posterior += product(counts.T, logs)
     found.reason[:] = REASONS.index("questions")
     if policy.decoder == "nearest":
-        found.label[:] = nearest_codeword(problem, verdict)
+        found.label[:] = nearest_codeword(problem, verdict, prior)
     else:
-        stated = policy.stated(normalised(log_posterior), found.answers)
+        log_prior = policy.log_prior_of(prior)
+        stated = policy.stated(normalised(log_posterior), found.answers, log_prior)
         best = decide(stated, problem.loss)
         found.label[:] = best.label
         found.reason[best.referred] = REASONS.index("referred")
-    _state(policy, log_posterior, found)
+    _state(policy, log_posterior, found, prior)
     return found
 
 
-def _state(policy: PlanPolicy | BatchPolicy, log_posterior: FloatArray, found: BlockRun) -> None:
+def _state(
+    policy: PlanPolicy | BatchPolicy,
+    log_posterior: FloatArray,
+    found: BlockRun,
+    prior: FloatArray | None,
+) -> None:
     """State the error and the expected loss of each label."""
-    posterior = np.exp(policy.stated(normalised(log_posterior), found.answers))
+    log_prior = policy.log_prior_of(prior)
+    posterior = np.exp(policy.stated(normalised(log_posterior), found.answers, log_prior))
     found.posterior_error[:] = label_errors(posterior, found.label)
     loss = policy.problem.loss
     if loss is None:
