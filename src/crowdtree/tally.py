@@ -67,13 +67,21 @@ def standings(tally: Tally) -> Standing:
     ([0, 1, 0], [2, 1])
     """
     top, second = tally[0], np.zeros_like(tally[0])
-    leader = np.where(top > 0, 0, -1)
-    for answer, row in enumerate(tally[1:], 1):
+    for row in tally[1:]:
         second = np.maximum(second, np.minimum(top, row))
-        leader = np.where(row > top, answer, leader)
         top = np.maximum(top, row)
     first = (top & _EARLIEST) > (second & _EARLIEST)
-    return Standing(leader, (top >> _BITS) - (second >> _BITS), first)
+    return Standing(leaders(tally), (top >> _BITS) - (second >> _BITS), first)
+
+
+def leaders(tally: Tally) -> NDArray[np.int64]:
+    """Answer that leads each vote, -1 before any vote that counts."""
+    top = tally[0]
+    leader = (top > 0) - np.int64(1)
+    for answer, row in enumerate(tally[1:], 1):
+        leader += (row > top) * (answer - leader)  # numpy.where waits for each branch
+        top = np.maximum(top, row)
+    return leader
 
 
 def cast(tally: Tally, answer: Any, turn: Any, vote: NDArray[Any] | None = None) -> None:
@@ -84,8 +92,7 @@ def cast(tally: Tally, answer: Any, turn: Any, vote: NDArray[Any] | None = None)
     flat = tally.view()
     flat.shape = (tally.size,)  # raises rather than copies
     at = answer * tally.shape[1] + (np.arange(tally.shape[1]) if vote is None else vote)
-    now = flat[at]
-    flat[at] = now + np.where(now > 0, _ONE, _ONE + _EARLIEST - turn)
+    flat[at] = np.maximum(flat[at] + _ONE, _ONE + _EARLIEST - turn)
 
 
 def vote_counts(tally: Tally) -> NDArray[np.int64]:

@@ -30,7 +30,7 @@ from crowdtree.policy.base import (
 )
 from crowdtree.policy.calibrating import Calibrated, check_calibration
 from crowdtree.problem import Problem
-from crowdtree.tally import Tally, cast, standings, vote_counts
+from crowdtree.tally import Tally, cast, leaders, vote_counts
 
 __all__ = ["BatchPolicy", "BatchState", "Decoder", "nearest_codeword"]
 
@@ -158,7 +158,7 @@ class BatchPolicy(Calibrated):
         stated = self.stated(state.log_posterior, state.answers)
         if self.decoder == "posterior":
             return decide(stated[None], self.problem.loss).as_label(reason)
-        verdict = standings(state.tally[:-1]).leader
+        verdict = leaders(state.tally[:-1])
         label = int(nearest_codeword(self.problem, verdict[None])[0])
         return Label(label, label_error(stated, label), reason)
 

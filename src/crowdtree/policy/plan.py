@@ -35,10 +35,10 @@ from crowdtree.tally import (
     Standing,
     Tally,
     is_over,
+    leaders,
     standing,
     standings,
     sure_votes,
-    vote_counts,
 )
 from crowdtree.tree import NO_BRANCH, Tree
 from crowdtree.votes import curtailed_answers
@@ -231,7 +231,7 @@ class PlanPolicy(Calibrated):
         self, log_posterior: FloatArray, node: NDArray[Any], tally: Tally
     ) -> NDArray[np.int64]:
         """Verdicts of votes that end because no more answers can be had, one row per item."""
-        leader = standings(self._counted(tally, node)).leader
+        leader = leaders(self._counted(tally, node))
         return np.where(leader < 0, self._likeliest(log_posterior, node), leader)
 
     def _likeliest(self, log_posterior: FloatArray, node: NDArray[Any]) -> NDArray[np.int64]:
@@ -269,19 +269,28 @@ class PlanPolicy(Calibrated):
         return standing(state.counts, [answer for answer in state.order if branches[answer]])
 
     def verdicts(
-        self, node: NDArray[np.int64], answers: NDArray[np.integer[Any]], tally: Tally
+        self,
+        node: NDArray[np.int64],
+        answers: NDArray[np.integer[Any]],
+        given: NDArray[np.int64],
+        tally: Tally,
     ) -> NDArray[np.int64]:
-        """Verdict of each of many items, -1 while its vote is open: the rule of :meth:`verdict`."""
-        now, given = standings(self._counted(tally, node)), vote_counts(tally).sum(axis=0)
-        over = is_over(self.voted.votes[node], given, now, **self._rule)
-        if over.any() and (nobody := over & (now.leader < 0)).any():
+        """Verdict of each of many items, -1 while its vote is open: the rule of :meth:`verdict`.
+
+        `given` are the votes at the node, those that count for no answer included.
+        """
+        found, votes = np.full(len(node), -1), self.voted.votes[node]
+        may = np.flatnonzero(given >= (votes / 2 if self._rule["stops"] else votes))
+        node, now = node[may], standings(self._counted(tally.take(may, axis=1), node[may]))
+        over = is_over(votes[may], given[may], now, **self._rule)
+        if (nobody := over & (now.leader < 0)).any():
             usual = np.array(self.plan.tree.usual_answer)[node]
             now = now._replace(leader=np.where(nobody, usual, now.leader))
         if self.least_answers > 1:
-            over &= (answers >= self.least_answers) | (
-                self.plan.tree.children[node, now.leader] >= 0
-            )
-        return np.where(over, now.leader, -1)
+            enough = answers[may] >= self.least_answers
+            over &= enough | (self.plan.tree.children[node, now.leader] >= 0)
+        found[may] = np.where(over, now.leader, -1)
+        return found
 
     def _counted(self, tally: Tally, node: NDArray[Any]) -> Tally:
         """Votes for answers that have a branch at the node of each item."""

@@ -17,7 +17,7 @@ from crowdtree.policy.base import decide, label_errors, normalised, product
 from crowdtree.policy.batch import nearest_codeword
 from crowdtree.policy.replay import MISSING
 from crowdtree.simulation.crowd import Answers, Block
-from crowdtree.tally import cast, standings, vote_counts
+from crowdtree.tally import cast, leaders, vote_counts
 
 __all__ = ["REASONS", "BlockRun", "Walk", "blank", "run_block", "run_steps"]
 
@@ -281,20 +281,19 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
     n = len(block.truth)
     log_posterior = np.tile(np.log(policy.problem.prior), (n, 1))
     item, node = np.arange(n), np.zeros(n, dtype=np.int64)
-    tally = np.zeros((policy.model.slots, n), dtype=np.int64)
+    tally, given = np.zeros((policy.model.slots, n), dtype=np.int64), np.zeros(n, dtype=np.int64)
     children, questions = tree.children.astype(np.int64), tree.question.astype(np.int64)
     reason = np.full(tree.n_leaves, REASONS.index("leaf"), dtype=np.int8)
     reason[list(policy.voted.handed_over)] = REASONS.index(policy.handing_over)
 
     def voted(rows: NDArray[np.intp]) -> FloatArray:
         """Evidence of the votes at the nodes of some items."""
-        votes, asked = vote_counts(tally.take(rows, axis=1)), question[rows]
-        return np.asarray(sum(votes[a][:, None] * table[asked] for a, table in enumerate(logs)))
+        votes, asked = vote_counts(tally[: len(logs)].take(rows, axis=1)), question[rows]
+        return np.asarray(sum(n[:, None] * table[asked] for n, table in zip(votes, logs)))
 
     while len(item):
         question = questions[node]
         before = vote_counts(tally)
-        given = before.sum(axis=0)
         said = block.answer(item, question, given, before)
         there = said.value != MISSING
         found.asked[:] += np.bincount(question[there], minlength=len(found.asked))
@@ -304,29 +303,36 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
         if not at_once:
             told = policy.model.evidence(question, value, said.skill, before)
             log_posterior[item] += np.where(there[:, None], told, 0.0)
-        slot = np.where(value == UNSURE, len(tally) - 1, value)
+        slot = _slots(value, len(tally))
         if there.all():
             cast(tally, slot, given)
         else:
             cast(tally, slot[there], given[there], np.flatnonzero(there))
-        verdict = policy.verdicts(node, found.answers[item], tally)
+        given = given + there
+        verdict = policy.verdicts(node, found.answers[item], given, tally)
         if not there.all():
             gone = np.flatnonzero(~there)
             left = log_posterior[item[gone]] + (voted(gone) if at_once else 0.0)
             verdict[gone] = policy.passed_over(left, node[gone], tally[:, gone])
-        over = verdict >= 0
+        over = np.flatnonzero(verdict >= 0)
         if at_once:
-            log_posterior[item[over]] += voted(np.flatnonzero(over))
-        node = np.where(over, children[node, np.maximum(verdict, 0)], node)
-        tally *= ~over
+            log_posterior[item[over]] += voted(over)
+        node[over] = children[node[over], verdict[over]]
+        tally[:, over] = given[over] = 0
         leaf = node < 0
         if leaf.any():
             found.label[item[leaf]] = policy.voted.leaf_label[~node[leaf]]
             found.reason[item[leaf]] = reason[~node[leaf]]
-            stay = ~leaf
-            item, node, tally = item[stay], node[stay], tally.take(np.flatnonzero(stay), axis=1)
+            stay = np.flatnonzero(~leaf)
+            item, node, given, tally = item[stay], node[stay], given[stay], tally.take(stay, axis=1)
     _state(policy, log_posterior, found)
     return found
+
+
+def _slots(value: IntArray, slots: int) -> IntArray:
+    """Places of answers in a tally: the last one is that of "can't tell"."""
+    unsure = value == UNSURE
+    return np.where(unsure, slots - 1, value) if unsure.any() else value
 
 
 def _finite_logs(model: AnswerModel) -> FloatArray:
@@ -345,25 +351,24 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
     item = np.arange(n)
     for q in range(problem.n_questions):
         tally = np.zeros((policy.model.slots, n), dtype=np.int64)
+        questions, at_once = np.full(n, q), True
         at: Any = slice(None)  # who is asked on; a view, as long as that is everybody
-        at_once = True
         for repeat in range(policy.votes_per_question):
-            rows, before = item[at], vote_counts(tally[:, at])
-            question = np.full(len(rows), q)
+            rows, question, before = item[at], questions[at], vote_counts(tally[:, at])
             said = block.answer(rows, question, np.full(len(rows), repeat), before)
-            there, value = said.value != MISSING, said.value.astype(np.int64)
-            if said.skill is not None or policy.model.shared_difficulty:
-                told = policy.model.evidence(question, value, said.skill, before)
-                log_posterior[rows[there]] += told[there]
-                at_once = False
+            value, skill = said.value.astype(np.int64), said.skill
+            there = value != MISSING
             if not there.all():  # a missing answer ends the vote
-                at, value = rows[there], value[there]
-            slot = np.where(value == UNSURE, len(tally) - 1, value)
-            cast(tally, slot, repeat, item[at])
+                at, before, value = rows[there], before[:, there], value[there]
+                skill = None if skill is None else skill[there]
+            if skill is not None or policy.model.shared_difficulty:
+                log_posterior[at] += policy.model.evidence(questions[at], value, skill, before)
+                at_once = False
+            cast(tally, _slots(value, len(tally)), repeat, item[at])
         counts = vote_counts(tally)
         if at_once:
             alike[:, q] = counts[: len(alike)]
-        verdict[:, q] = standings(tally[:-1]).leader
+        verdict[:, q] = leaders(tally[:-1])
         found.answers[:] += counts.sum(axis=0).astype(np.int32)
         found.asked[q] = int(counts.sum())
     for votes, logs in zip(alike, _finite_logs(policy.model), strict=True):

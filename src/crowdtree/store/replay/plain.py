@@ -224,9 +224,10 @@ class PlainReplay:
             found.log_posterior[item] = normalised(found.log_posterior[item] + told)
             found.said[item, found.answers[item]] = self.width * now.question + now.value + 1
             found.answers[item] += 1
-            cast(found.tally, now.value, before.sum(axis=0), item)
+            given = before.sum(axis=0)
+            cast(found.tally, now.value, given, item)
             tally = found.tally.take(item, axis=1)
-            verdict = policy.verdicts(node, found.answers[item], tally)
+            verdict = policy.verdicts(node, found.answers[item], given + 1, tally)
             over = verdict >= 0
             left = node
             node = np.where(over, self.children[node, np.maximum(verdict, 0)], node)
