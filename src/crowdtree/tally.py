@@ -77,7 +77,7 @@ def standings(tally: Tally) -> Standing:
 def leaders(tally: Tally) -> NDArray[np.int64]:
     """Answer that leads each vote, -1 before any vote that counts."""
     top = tally[0]
-    leader = (top > 0) - np.int64(1)
+    leader: NDArray[np.int64] = (top > 0) - np.int64(1)
     for answer, row in enumerate(tally[1:], 1):
         leader += (row > top) * (answer - leader)  # numpy.where waits for each branch
         top = np.maximum(top, row)

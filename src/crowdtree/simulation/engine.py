@@ -289,7 +289,9 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
     def voted(rows: NDArray[np.intp]) -> FloatArray:
         """Evidence of the votes at the nodes of some items."""
         votes, asked = vote_counts(tally[: len(logs)].take(rows, axis=1)), question[rows]
-        return np.asarray(sum(n[:, None] * table[asked] for n, table in zip(votes, logs)))
+        return np.asarray(
+            sum(n[:, None] * table[asked] for n, table in zip(votes, logs, strict=True))
+        )
 
     while len(item):
         question = questions[node]
