@@ -92,7 +92,7 @@ def cast(tally: Tally, answer: Any, turn: Any, vote: NDArray[Any] | None = None)
     flat = tally.view()
     flat.shape = (tally.size,)  # raises rather than copies
     at = answer * tally.shape[1] + (np.arange(tally.shape[1]) if vote is None else vote)
-    flat[at] = np.maximum(flat[at] + _ONE, _ONE + _EARLIEST - turn)
+    flat[at] = np.maximum(flat.take(at) + _ONE, _ONE + _EARLIEST - turn)
 
 
 def vote_counts(tally: Tally) -> NDArray[np.int64]:

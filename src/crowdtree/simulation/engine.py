@@ -356,7 +356,9 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
         questions, at_once = np.full(n, q), True
         at: Any = slice(None)  # who is asked on; a view, as long as that is everybody
         for repeat in range(policy.votes_per_question):
-            rows, question, before = item[at], questions[at], vote_counts(tally[:, at])
+            rows, question, before = item[at], questions[at], tally[:, at]
+            if repeat:  # before the first answer the tally is all 0
+                before = vote_counts(before)
             said = block.answer(rows, question, np.full(len(rows), repeat), before)
             value, skill = said.value.astype(np.int64), said.skill
             there = value != MISSING
@@ -371,8 +373,9 @@ def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
         if at_once:
             alike[:, q] = counts[: len(alike)]
         verdict[:, q] = leaders(tally[:-1])
-        found.answers[:] += counts.sum(axis=0).astype(np.int32)
-        found.asked[q] = int(counts.sum())
+        given = counts.sum(axis=0)
+        np.add(found.answers, given, out=found.answers, casting="same_kind")
+        found.asked[q] = int(given.sum())
     for votes, logs in zip(alike, _finite_logs(policy.model), strict=True):
         log_posterior += product(votes.T, logs)
     found.reason[:] = REASONS.index("questions")
