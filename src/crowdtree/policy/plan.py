@@ -41,7 +41,7 @@ from crowdtree.tally import (
     sure_votes,
 )
 from crowdtree.tree import NO_BRANCH, Tree
-from crowdtree.votes import curtailed_answers
+from crowdtree.votes import CURTAILED
 
 __all__ = ["PlanPolicy", "PlanState", "Stopping", "expected_answers", "margin_plan"]
 
@@ -479,14 +479,7 @@ class _Curtailed(Plan):
     """A majority plan whose votes stop when they are decided: its errors, fewer answers."""
 
     def answers_at(self, node: ArrayLike, cls: ArrayLike) -> FloatArray:
-        node, cls = np.asarray(node), np.asarray(cls)
-        problem, question = self.tree.problem, self.tree.question[node]
-        if not problem.is_yes_no:
-            return self.expected_votes(node, cls, curtailed_answers)
-        error = np.where(
-            problem.outcome[question, cls] == DASH, 0.5, problem.worker_error[question, cls]
-        )
-        return voting.curtailed_votes(error, self.votes[node], problem.dependence)
+        return self.expected_votes(np.asarray(node), np.asarray(cls), CURTAILED)
 
 
 def expected_answers(plan: Plan | Tree, stopping: Stopping = "none") -> float:
