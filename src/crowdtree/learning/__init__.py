@@ -7,6 +7,7 @@ updated with new answers, and states how uncertain its numbers are.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
