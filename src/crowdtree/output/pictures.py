@@ -13,6 +13,7 @@ from crowdtree.frontiers import Frontier
 from crowdtree.frontiers.compare import compare, vote_limit
 from crowdtree.judging.result import Judgement
 from crowdtree.learning.model import Learned
+from crowdtree.planning import PlanChoices
 from crowdtree.plots import draw_tree, tree_svg
 from crowdtree.result_methods import Picture
 from crowdtree.simulation.compare import Comparison
@@ -55,6 +56,17 @@ def _frontier(front: Frontier) -> Any:
     plain = bool((front.options.price == 1).all())
     rows, cost = compare(front, allow_groups=True), "answers" if plain else "price"
     return frontier_chart(rows, cost=cost, most_votes=vote_limit(front))
+
+
+@chart_of.register
+def _choices(choices: PlanChoices) -> Any:
+    from crowdtree.plots.mixes import mix_chart
+
+    if not choices.mixes:
+        raise CrowdtreeError(
+            "plot: the plan has one source, so there are no mixes to compare; draw its fixed_plan"
+        )
+    return mix_chart(choices.mixes, by_loss=choices.problem.loss is not None)
 
 
 @chart_of.register

@@ -90,6 +90,13 @@ class AdaptiveCurve:
         return rounded_up(RATIO * found)
 
     @property
+    def points(self) -> tuple[tuple[float, float], ...]:
+        """Cost and error (or expected loss) of the policies that were simulated, by cost."""
+        tried = [choice.performance for choice in self._tried.values()]
+        part = "risk" if self.by_loss else "error"
+        return tuple(sorted((float(p.cost), float(getattr(p, part))) for p in tried))
+
+    @property
     def least_error(self) -> Estimate:
         """Smallest error of the policies that were simulated."""
         return min(choice.performance.error for choice in self._tried.values())
