@@ -42,7 +42,7 @@ from crowdtree.outcomes import (
     single_answers,
 )
 from crowdtree.result_methods import Framed, HtmlShown, Saved
-from crowdtree.sources import PEOPLE, Source, check_sources, scaled_error
+from crowdtree.sources import PEOPLE, Source, SourceError, check_sources, scaled_error
 
 __all__ = [
     "CELLS",
@@ -364,15 +364,18 @@ class Problem(Framed, Saved, HtmlShown):
         try:
             with warnings.catch_warnings():  # a useless source among others is no mistake
                 warnings.simplefilter("ignore", CrowdtreeWarning)
-                view = self.replace(sources=[alone, *self._experts], source_dependence=0.0)
+                view = self.replace(
+                    sources=[alone, *self.all_sources[len(self.sources) :]], source_dependence=0.0
+                )
                 factor = source.error_factor
                 return view if factor == 1 else view._with_errors_times(factor)
         except CrowdtreeError as error:
-            raise CrowdtreeError(f"source {quoted(source.name)}: {error}") from None
+            raise SourceError(source.name, str(error)) from None
 
     @property
-    def _experts(self) -> list[Source]:
-        return [] if self.expert is None else [self.expert]
+    def all_sources(self) -> tuple[Source, ...]:
+        """Sources that answer questions, and the expert to whom items are referred, if any."""
+        return self.sources if self.expert is None else (*self.sources, self.expert)
 
     def _with_errors_times(self, factor: float) -> Problem:
         """Make the problem with all errors times a factor, at most 1."""
@@ -417,9 +420,14 @@ class Problem(Framed, Saved, HtmlShown):
         )
 
     def require_yes_no(self, what: str) -> None:
-        """Raise unless every question is a plain yes/no question."""
+        """Raise unless every question is a plain yes/no question that one source answers."""
         if self.is_yes_no:
             return
+        if self.has_sources:
+            raise CrowdtreeError(
+                f"{what}: expected one source of answers, got {len(self.sources)} "
+                f"({listing(quoted(source.name) for source in self.sources)})"
+            )
         question = int(np.argmax(self.n_answers))
         raise CrowdtreeError(
             f"{what}: expected yes/no questions only, but question "
@@ -483,7 +491,7 @@ class Problem(Framed, Saved, HtmlShown):
         if (self.outcome == SEVERAL).any():
             values["outcome"] = getattr(self, "_right")  # noqa: B009
         if "loss" not in changes:
-            values["sources"] = [*self.sources, *self._experts]
+            values["sources"] = list(self.all_sources)
         return Problem(**(values | changes))
 
     def right_names(self, question: int, cls: int) -> tuple[str, ...]:
@@ -557,6 +565,7 @@ class Problem(Framed, Saved, HtmlShown):
             and _same(self.table, other.table)
             and _same(self.unsure, other.unsure)
             and self.sources == other.sources
+            and self.expert == other.expert
             and self.source_dependence == other.source_dependence
             and np.array_equal(self.worker_error, other.worker_error)
         )

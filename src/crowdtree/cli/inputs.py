@@ -54,6 +54,10 @@ def read_problem(file: str, reading: Reading | None = None, *, quiet: bool = Fal
     changes = {name: value for name, value in changes.items() if value is not None}
     if reading.loss is not None:
         changes["loss"] = files.read_loss(reading.loss, problem.classes)
+    if reading.sources is not None:
+        read = files.read_sources(reading.sources, problem.classes, problem.questions)
+        changes["sources"] = read.sources
+        changes["source_dependence"] = read.dependence or 0.0
     return problem.replace(**changes) if changes else problem
 
 
