@@ -23,7 +23,7 @@ from crowdtree.cli.policy import PolicyOptions, read_policy
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.problem import Problem
 from crowdtree.report.trace import write_trace_report
-from crowdtree.trace import explain, read_answer
+from crowdtree.trace import explain, read_answer, read_asked
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ def explain_verb(
         typer.Option(
             "--answers",
             metavar="Q=A,...",
-            help="Answers so far, such as flies=yes,hunts=no or cap=red.",
+            help="Answers so far, such as flies=yes,hunts=no or cap=red; of several sources "
+            "'cap (gpt-x)=red'.",
         ),
     ] = None,
     policy: PolicyOptions,
@@ -95,7 +96,7 @@ def _answers(problem: Problem, words: str) -> Iterator[tuple[str, str]]:
         name, _, value = (part.strip() for part in entry.rpartition("="))
         if not name or not value:
             raise CrowdtreeError(f"--answers: expected question=answer, got {entry!r}")
-        names = problem.answers[problem.question_index(name)]
+        names = problem.answers[read_asked(problem, name)[0]]
         if read_answer(names, value) is None:
             known = listing(f"{name}={answer}" for answer in names)
             raise CrowdtreeError(f"--answers: expected {known}, got {entry!r}")

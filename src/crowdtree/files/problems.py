@@ -44,6 +44,7 @@ EXAMPLES: Mapping[str, str] = {
     "animals": "animals.yaml",
     "mushrooms": "mushrooms.yaml",
     "leaves": "leaves.yaml",
+    "triage": "triage.yaml",
 }
 """Names of the example problems, and their files."""
 
@@ -439,7 +440,8 @@ def example(name: str) -> Problem:
     """Load a problem of the package.
 
     ``"table1"`` is the paper's, ``"animals"`` has yes/no questions too; ``"mushrooms"`` says what
-    mistakes cost, and the questions of ``"leaves"`` have two to five answers.
+    mistakes cost, the questions of ``"leaves"`` have two to five answers, and those of ``"triage"``
+    are answered by people and models.
 
     >>> example("table1")
     Problem(5 classes x 5 questions, worker error 0.05)
