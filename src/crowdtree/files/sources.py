@@ -320,13 +320,13 @@ def _whole(grid: Grid, number: int, what: str, cell: str) -> int:
     return int(value)
 
 
-def _yes(grid: Grid, number: int, what: str, cell: str) -> bool:
+def _flag(grid: Grid, number: int, what: str, cell: str) -> bool:
     try:
         code = cell_code(cell)
     except KeyError:
         code = -1
     if code < 0:
-        _refuse(grid, number, what, "yes or no", cell)
+        _refuse(grid, number, what, "true or false", cell)
     return bool(code)
 
 
@@ -347,9 +347,9 @@ _READERS: dict[str, Callable[[Grid, int, str, str], Any]] = {
     "error": _error,
     "error_factor": _number,
     "dependence": _number,
-    "repeatable": _yes,
+    "repeatable": _flag,
     "most_per_item": _whole,
-    "refers": _yes,
+    "refers": _flag,
 }
 
 
@@ -393,4 +393,4 @@ def _entry(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> Any:
-    return ("no", "yes")[value] if isinstance(value, bool) else value
+    return str(value).lower() if isinstance(value, bool) else value
