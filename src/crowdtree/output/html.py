@@ -119,9 +119,8 @@ def _problem(problem: Problem) -> str:
         cells = [signs.get(word, str(word).replace("|", " or ")) for word in words]
         rows.append([name, error, *cells, *cut])
     title = f"<p><strong>{escape(repr(problem))}</strong></p>"
-    return title + _table(
-        ["question", "worker error", *classes, *cut], rows, problem.n_questions + 1
-    )
+    table = _table(["question", "worker error", *classes, *cut], rows, problem.n_questions + 1)
+    return title + table + (_part(problem, "sources") if problem.has_sources else "")
 
 
 @to_html.register
@@ -164,7 +163,8 @@ def _run(run: Run) -> str:
         ("answers per item", _estimate(run.answers_per_item, number)),
         ("labelled because of", reasons),
     ]
-    return _facts("Simulation", facts)
+    sources = _part(run, "sources") if run.problem.has_sources else ""
+    return _facts("Simulation", facts) + sources
 
 
 @to_html.register

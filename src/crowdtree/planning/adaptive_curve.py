@@ -240,9 +240,13 @@ def _above_zero(value: Estimate) -> Estimate:
 
 def run_cost(run: Run, prices: Sequence[float] | NDArray[np.float64] | None) -> Estimate:
     """Mean price per item; its interval is as wide as that of the answers."""
-    if prices is None:
+    if run.problem.has_sources:
+        cost = sum(run.cost_per_source(prices).values())
+    elif prices is None:
         return Estimate(np.nan, np.nan, np.nan)
-    cost, answers = float(run.asked @ np.asarray(prices)) / run.items, run.answers_per_item
+    else:
+        cost = float(run.asked @ np.asarray(prices)) / run.items
+    answers = run.answers_per_item
     each = cost / float(answers) if answers else 0.0
     return Estimate(cost, each * answers.low, each * answers.high)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,8 +144,7 @@ def _shortlist(search: _Search, every: Names, choice: PlanChoice | None, items: 
 
 def _cost_at(search: _Search, choice: PlanChoice, mix: Names, items: int) -> float:
     """What a mix leaves to be minimised, stopping as `choice` does; inf where it errs more."""
-    policy = choice.policy
-    assert isinstance(policy, AdaptivePolicy)
+    policy = cast("AdaptivePolicy", choice.policy)
     other = policy.changed(sources=list(mix), strict=False)
     run = simulate(search.problem, other, items, search.rng)
     cost = float(run_cost(run, search.prices))

@@ -68,7 +68,20 @@ def adaptive_tables(policy: Policy[Any]) -> list[Table]:
     """Questions and labels of an adaptive policy, from the simulation that chose it."""
     with warnings.catch_warnings(action="ignore"):
         run = simulate(policy.problem, policy, items=ITEMS)
-    return [_question_table(run), _run_labels(run)]
+    by_source = [_source_table(run)] if policy.problem.has_sources else []
+    return [_question_table(run), *by_source, _run_labels(run)]
+
+
+def _source_table(run: Run) -> Table:
+    """Answers and cost of each source, beside the total."""
+    cost, answers = run.cost_per_source(), run.answers_per_source
+    rows: list[list[str | tuple[str, str]]] = [
+        [name, digits(answers[name]) if name in answers else "–", digits(paid)]
+        for name, paid in cost.items()
+    ]
+    rows.append(["all sources", digits(float(run.answers_per_item)), digits(sum(cost.values()))])
+    columns = (("source", "words"), ("answers per item", "n"), ("cost per item", "n"))
+    return Table("Who answers", "At the prices of the sources.", columns, rows)
 
 
 def _question_table(run: Run) -> Table:
