@@ -247,7 +247,10 @@ def test_the_example_has_a_mixed_crowd():
 
 def test_campaigns_refuse_several_sources(capsys, tmp_path):
     pytest.importorskip("sqlalchemy")
-    says = "campaign: expected one source of answers, got 2 ('people', 'gpt-x 1.1')"
+    says = (
+        "campaign: expected one source of answers, got 2 ('people', 'gpt-x 1.1'); "
+        "problem.of_source(name) has one"
+    )
     with pytest.raises(CrowdtreeError) as caught:
         TABLE1.require_yes_no("campaign")
     assert str(caught.value) == says

@@ -147,7 +147,7 @@ def _cost_at(search: _Search, choice: PlanChoice, mix: Names, items: int) -> flo
     policy = cast("AdaptivePolicy", choice.policy)
     other = policy.changed(sources=list(mix), strict=False)
     run = simulate(search.problem, other, items, search.rng)
-    cost = float(run_cost(run, search.prices))
+    cost = float(run_cost(run, prices_by_question(search.prices, search.problem)))
     goal = search.goal
     if goal.cost is not None:
         return float(run.stated_risk) * (1 + cost / goal.cost)
