@@ -97,7 +97,6 @@ def measure(data: QuestionAnswers, rng: np.random.Generator) -> Estimates:
     label = next(scoring.label_scores(bare, rows, bare.models[0][rows.item], "m0"))
     together = {(row.first, row.second): row for row in scoring.errors_together(bare, rng)}
     both = (data.models >= 0).all(axis=0)
-    one, two = data.models[:, both]
     return {
         "model, against people": people.model,
         "person, against people": people.person,
@@ -112,7 +111,7 @@ def measure(data: QuestionAnswers, rng: np.random.Generator) -> Estimates:
         "correlation, two models": together["m0", "m1"].correlation,
         "correlation, model and person": together["m0", "a person"].correlation,
         "alpha of people": krippendorff_alpha(bare.votes, rng),
-        "kappa of two models": cohen_kappa(one, two, rng),
+        "kappa of two models": cohen_kappa(data.models[:, both], rng),
     }
 
 

@@ -69,7 +69,7 @@ def test_the_page_stands_alone(answers, kept, tmp_path, capsys):
     html = page.read_text()
     assert not re.search(r"""(src|href)=["']?https?:""", html)
     assert "Krippendorff" in html
-    assert html.count("<svg") == (3 if "good" in kept else 0)
+    assert html.count("<svg") == (2 if "good" in kept else 0)
     assert ("Verdicts" in html) == ("good" in kept)
 
 

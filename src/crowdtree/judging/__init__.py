@@ -70,7 +70,7 @@ def judge(
     ...            "label": np.concatenate([answers_of(error) for error in who.values()])}
     >>> judgement = judge(answers, models=["m1", "m2"])
     >>> judgement
-    <Judgement: 3 people, 2 models, 300 items; m1: may replace a person; m2: worse than a person>
+    <Judgement: 3 people, 2 models, 300 items; m1: may replace a person, m2: worse than a person>
     >>> judgement.scores[0].main.difference.low > 0
     True
     """

@@ -19,7 +19,6 @@ from crowdtree.judging.result import (
     Judgement,
     LabelScore,
     ModelScore,
-    Pair,
     PersonTest,
 )
 from crowdtree.judging.verdict import decide
@@ -57,7 +56,6 @@ def judge_questions(
         label_scores=gather(_label_scores),
         tests=tuple(chain.from_iterable(tests)),
         together=gather(scoring.errors_together, rng),
-        pairs=gather(_pairs, rng),
         agreement=gather(_agreement, rng),
         drift=gather(scoring.changes, steps),
         notes=tuple(notes),
@@ -88,7 +86,6 @@ def _score(
     data, model = place
     both = (scoring.compare(data, model, reference) for reference in ("people", "gold"))
     comparisons = tuple(row for row in both if row is not None)
-    rows = data.leave_out()
     return ModelScore(
         data.question,
         data.model_names[model],
@@ -96,7 +93,6 @@ def _score(
         comparisons,
         float(np.mean([row.better for row in tests])) if tests else None,
         float(np.mean([row.model_wins for row in tests])) if tests else None,
-        scoring.confusion(rows, data.models[model][rows.item]),
     )
 
 
@@ -107,32 +103,28 @@ def _label_scores(data: QuestionAnswers) -> Iterable[LabelScore]:
         yield from scoring.label_scores(data, rows, labels[rows.item], name)
 
 
-def _pairs(data: QuestionAnswers, rng: np.random.Generator) -> Iterable[Pair]:
-    """Kappa of each two workers who answered the same items."""
-    busiest = np.argsort(-(data.people >= 0).sum(axis=1), kind="stable")
-    people = np.sort(busiest[: max(0, MAX_WORKERS - len(data.models))]).tolist()
-    names = [*data.model_names, *(data.people_names[k] for k in people)]
-    answers = np.vstack([data.models, data.people[people]])
-    for a, b in combinations(range(len(names)), 2):
-        both = (answers[a] >= 0) & (answers[b] >= 0)
-        if both.any():
-            one, two = answers[a][both], answers[b][both]
-            same, kappa = float((one == two).mean()), cohen_kappa(one, two, rng)
-            yield Pair(data.question, names[a], names[b], len(one), same, kappa)
-
-
 def _agreement(data: QuestionAnswers, rng: np.random.Generator) -> Iterable[Agreement]:
-    """Agreement of people, of models, and of people with each model."""
-    groups = [("people", data.people), ("models", data.models)]
+    """Agreement of people, of models, of people with each model, and of each two workers."""
+    groups = {"people": data.people, "models": data.models}
     for name, labels in zip(data.model_names, data.models, strict=True):
-        groups.append((f"people and {name}", np.vstack([data.people, labels[None]])))
-    for name, answers in groups:
-        workers = int((answers >= 0).any(axis=1).sum())
-        if workers > 1:
-            counts = data.counts(answers)
-            items = int((counts.sum(axis=1) > 1).sum())
-            alpha, fleiss = krippendorff_alpha(counts, rng), fleiss_kappa(counts)
-            yield Agreement(data.question, name, workers, items, alpha, fleiss)
+        groups[f"people and {name}"] = np.vstack([data.people, labels])
+    busiest = np.argsort(-(data.people >= 0).sum(axis=1), kind="stable")
+    kept = np.sort(busiest[: max(0, MAX_WORKERS - len(data.models))]).tolist()
+    workers = [*zip(data.model_names, data.models, strict=True),
+               *((data.people_names[k], data.people[k]) for k in kept)]  # fmt: skip
+    for (first, a), (second, b) in combinations(workers, 2):
+        groups[f"{first} and {second}"] = np.stack([a, b])
+    for name, answers in groups.items():
+        answers = answers[(answers >= 0).any(axis=1)]
+        counts = data.counts(answers)
+        items = int((counts.sum(axis=1) > 1).sum())
+        if items:
+            alpha, kappa = krippendorff_alpha(counts, rng), None
+            if len(answers) == 2:
+                kappa = cohen_kappa(answers[:, (answers >= 0).all(axis=0)], rng)
+            else:
+                kappa = fleiss_kappa(counts, alpha)
+            yield Agreement(data.question, name, len(answers), items, alpha, kappa)
 
 
 def versions(names: Sequence[str]) -> Iterable[tuple[int, int]]:

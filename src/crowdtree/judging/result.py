@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
+from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.judging.intervals import Interval
 from crowdtree.result_methods import Framed, Plotted
 from crowdtree.text import plural
@@ -53,10 +54,9 @@ class Verdict:
 
     def __str__(self) -> str:
         if self.answer == UNCLEAR:
-            return self.answer + (
-                f": about {self.needed:,} more {self.needs}" if self.needed else ""
-            )
-        return self.answer + ("" if self.others else " (these people; others: cannot tell yet)")
+            more = f"; about {self.needed:,} more {self.needs} should decide"
+            return self.answer + (more if self.needed else "")
+        return self.answer + ("" if self.others else " (shown for these people only)")
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class LabelScore:
 class PersonTest:
     """A model against one person who is left out, both compared with each of the other people.
 
-    `model_wins` and `person_wins` are shares of items at which one agrees with at least as many of
-    the others; `better` says that the model is not worse by the margin or more, at a rate of false
-    findings of 5 % over all people.
+    `model_wins` is the share of items at which the model agrees with at least as many of the
+    others; `better` says that it is not worse by the margin or more, at a rate of false findings
+    of 5 % over all people.
     """
 
     question: str
@@ -84,7 +84,6 @@ class PersonTest:
     person: str
     items: int
     model_wins: float
-    person_wins: float
     p_value: float
     better: bool
 
@@ -94,8 +93,7 @@ class ModelScore:
     """A model at one question.
 
     `winning_rate` is the share of the tested people whom the model beats (see `PersonTest`), and
-    `advantage` the mean of `model_wins` over them. `confusion` counts items by reference label
-    (row) and the model's label (column).
+    `advantage` the mean of `model_wins` over them.
     """
 
     question: str
@@ -104,7 +102,6 @@ class ModelScore:
     against: tuple[Against, ...]
     winning_rate: float | None
     advantage: float | None
-    confusion: tuple[tuple[float, ...], ...]
 
     @property
     def main(self) -> Against | None:
@@ -126,27 +123,19 @@ class Together:
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Agreement of two workers: the share of equal answers, and Cohen's kappa."""
-
-    question: str
-    first: str
-    second: str
-    items: int
-    agreement: float
-    kappa: Interval | None
-
-
-@dataclass(frozen=True)
 class Agreement:
-    """Agreement of a group: Krippendorff's alpha, and Fleiss' kappa where all items allow it."""
+    """Agreement of a group, or of two workers.
+
+    `kappa` is Cohen's of two workers and, where all items have equally many answers, Fleiss' of
+    more.
+    """
 
     question: str
-    group: str
+    who: str
     workers: int
     items: int
     alpha: Interval | None
-    fleiss: float | None
+    kappa: Interval | None
 
 
 @dataclass(frozen=True)
@@ -167,8 +156,8 @@ class Judgement(Framed, Plotted):
 
     >>> import crowdtree as ct
     >>> answers = {"task": [1, 1, 2, 2], "worker": [*"abab"], "label": ["cat", "cat", "dog", "cat"]}
-    >>> ct.judge(answers).to_frame("pairs").columns[:4]
-    ['question', 'first', 'second', 'items']
+    >>> ct.judge(answers).to_frame("agreement").columns[:4]
+    ['question', 'who', 'workers', 'items']
     """
 
     questions: tuple[str, ...]
@@ -181,7 +170,6 @@ class Judgement(Framed, Plotted):
     label_scores: tuple[LabelScore, ...]
     tests: tuple[PersonTest, ...]
     together: tuple[Together, ...]
-    pairs: tuple[Pair, ...]
     agreement: tuple[Agreement, ...]
     drift: tuple[Drift, ...]
     notes: tuple[str, ...] = ()
@@ -196,21 +184,19 @@ class Judgement(Framed, Plotted):
     def headline(self) -> str:
         """The answer in one line: what each model may do, or how far people agree."""
         if not self.scores:
-            alphas = [f"{row.alpha.value:.2f}" for row in self.agreement if row.alpha]
-            return f"people agree with alpha {', '.join(alphas[:5]) or 'unknown'}"
-        said = []
-        for model in self.models:
-            answers = [score.verdict.answer for score in self.scores if score.model == model]
-            for answer in (REPLACE, JOIN, UNCLEAR, WORSE):
-                count = answers.count(answer)
-                part = f" ({count} of {len(answers)} questions)" if len(answers) > 1 else ""
-                said += [f"{model}: {answer}{part}"] if count else []
-        return "; ".join(said[:4]) + (f"; and {len(said) - 4} more" if len(said) > 4 else "")
+            people = (row.alpha for row in self.agreement if row.who == "people")
+            alphas = listing(f"{alpha.value:.2f}" for alpha in people if alpha)
+            return f"people agree with alpha {alphas or 'unknown'}"
+        return listing(
+            (f"{self.name(s.question, s.model)}: {s.verdict.answer}" for s in self.scores), 4
+        )
+
+    def name(self, question: str, who: str) -> str:
+        """Who or what a row of a table is about, with its question where there are several."""
+        return f"{question}: {who}" if len(self.questions) > 1 else who
 
     def verdict(self, model: str, question: str | None = None) -> Verdict:
         """The verdict on a model at a question, by default the first."""
-        from crowdtree.errors import CrowdtreeError, listing
-
         wanted = self.questions[0] if question is None else question
         for score in self.scores:
             if (score.model, score.question) == (model, wanted):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
 
-from crowdtree.judging.agreement import IntArray
 from crowdtree.judging.intervals import FloatArray, Interval, bootstrap, mean_difference, share
-from crowdtree.judging.leave_out import LeaveOneOut, indicator
-from crowdtree.judging.question import QuestionAnswers
+from crowdtree.judging.question import IntArray, LeaveOneOut, QuestionAnswers
 from crowdtree.judging.result import (
     ANOTHER,
     PERSON,
@@ -115,13 +114,6 @@ def label_scores(
             yield LabelScore(data.question, who, name, recall, precision)
 
 
-def confusion(rows: LeaveOneOut, label: IntArray) -> tuple[tuple[float, ...], ...]:
-    """Number of items by reference label (row) and the model's label (column)."""
-    says = indicator(label, rows.truth.shape[1])
-    table = (rows.truth * rows.weight[:, None]).T @ says
-    return tuple(map(tuple, table.tolist()))
-
-
 # ---------------------------------------------------------------- person by person
 
 
@@ -142,8 +134,7 @@ def person_tests(data: QuestionAnswers, model: int, margin: float) -> list[Perso
         person = votes[item, own] - 1  # of the others, how many say the same
         machine = votes[item, other] - (own == other)
         behind = np.sign(person - machine)
-        wins = float((behind <= 0).mean()), float((behind >= 0).mean())
-        tests.append((name, len(item), *wins, _p_value(behind, margin)))
+        tests.append((name, len(item), float((behind <= 0).mean()), _p_value(behind, margin)))
     if not tests:
         return []
     adjusted = false_discovery_control([row[-1] for row in tests], method="by")
@@ -169,14 +160,9 @@ def _p_value(behind: FloatArray, margin: float) -> float:
 def errors_together(data: QuestionAnswers, rng: np.random.Generator) -> Iterator[Together]:
     """Joint errors of each pair of models, of each model and a person, and of two people."""
     one, two = data.leave_out(), data.leave_out(people=2)
-    names = [*data.model_names, PERSON]
-    labels = [*(answers[one.item] for answers in data.models), one.label]
-    pairs = [
-        (one, names[a], names[b], labels[a], labels[b])
-        for a in range(len(names))
-        for b in range(a + 1, len(names))
-    ]
-    for rows, first, second, a, b in (*pairs, (two, PERSON, ANOTHER, two.label, two.other)):
+    labels = zip(data.model_names, (answers[one.item] for answers in data.models), strict=True)
+    pairs = [(one, *pair) for pair in combinations([*labels, (PERSON, one.label)], 2)]
+    for rows, (first, a), (second, b) in (*pairs, (two, (PERSON, two.label), (ANOTHER, two.other))):
         both = (a >= 0) & (b >= 0)
         if not both.any():
             continue

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from crowdtree.judging.intervals import Interval
 from crowdtree.judging.question import QuestionAnswers
 from crowdtree.judging.result import JOIN, REPLACE, UNCLEAR, WORSE, Against, Verdict
+from crowdtree.text import rounded_up
 
 POWER = 1.43  # (z of 97.5 % + z of 80 %) / z of 97.5 %: four in five such studies decide
 MAX_NEEDED = 1_000_000
@@ -28,7 +29,8 @@ def decide(data: QuestionAnswers, comparisons: Sequence[Against], margin: float)
     gap = max(abs(main.difference.value + margin), 1e-9)
     needed = main.items * each * ((POWER * main.difference.half / gap) ** 2 - 1)
     needs = "known items" if usual == "gold" else "human labels"
-    return Verdict(UNCLEAR, False, usual, _rounded(needed) if needed < MAX_NEEDED else None, needs)
+    more = math.ceil(rounded_up(max(needed, 1.0))) if needed < MAX_NEEDED else None
+    return Verdict(UNCLEAR, False, usual, more, needs)
 
 
 def _answer(difference: Interval | None, gain: Interval | None, margin: float) -> str:
@@ -39,14 +41,3 @@ def _answer(difference: Interval | None, gain: Interval | None, margin: float) -
     if gain is not None and gain.low > 0:
         return JOIN
     return WORSE if difference.high < -margin else UNCLEAR
-
-
-def _rounded(value: float) -> int:
-    """Two digits, upwards; at least 1.
-
-    >>> _rounded(1234.0), _rounded(7.2)
-    (1300, 8)
-    """
-    value = max(value, 1.0)
-    step = 10.0 ** max(0, math.floor(math.log10(value)) - 1)
-    return int(math.ceil(value / step - 1e-9) * step)
