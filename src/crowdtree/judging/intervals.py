@@ -68,7 +68,7 @@ def mean_difference(values: FloatArray, most: float = 1.0) -> Interval | None:
     n, centre, spread = len(values), float(values.mean()), float(values.std())
     scaled, more = (values - centre) / spread, (1 + 2 * Z95**2) / (6 * len(values))
     centre += more * float((scaled**3).mean()) * spread
-    half = Z95 * spread / math.sqrt(n) * (1 + more * (float((scaled**4).mean()) - 3))
+    half = Z95 * spread / math.sqrt(n) * (1 + more * max(float((scaled**4).mean()) - 3, 0.0))
     low, high = min(mean, centre - half), max(mean, centre + half)
     return Interval(mean, max(-1.0, low), min(1.0, high))
 

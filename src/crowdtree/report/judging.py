@@ -102,7 +102,7 @@ def judgement_tables(judgement: Judgement) -> list[Table]:
     tables = [
         Table(
             "Accuracy", f"Right: by {_reference(judgement)}. Intervals: 95 %.",
-            ("model", "right", "a person", "difference in points", "for other people too",
+            ("model", "right", "a person", "difference in points", "with other people",
              "gain of a vote", "people beaten"),
             [(name(score.question, score.model), words(main.model), words(main.person),
               words(main.difference, "points"), words(main.difference_others, "points"),
@@ -131,7 +131,7 @@ def judgement_tables(judgement: Judgement) -> list[Table]:
               words(row.change, "points"), _share(row.changed_answers)) for row in judgement.drift],
         ),
         Table(
-            "Agreement", "1: full agreement; 0: chance. Kappa: Cohen's of two, Fleiss' of all.",
+            "Agreement", "1 is full agreement, 0 is chance. Kappa: Cohen's for two, Fleiss' for groups.",
             ("agreement", "items", "Krippendorff's alpha", "kappa"),
             [(name(row.question, row.who), f"{row.items:,}", words(row.alpha, "number"),
               words(row.kappa, "number")) for row in judgement.agreement],

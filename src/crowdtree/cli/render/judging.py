@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdtree.cli.render.learned import _short, _table
+from crowdtree.cli.render.learned import _table
 from crowdtree.judging.result import Judgement
 from crowdtree.report.judging import LABELS, judgement_size, judgement_tables
 
@@ -13,6 +13,8 @@ MOST_ROWS, MOST_COLUMNS = 16, 4
 
 def show_judgement(console: Any, judgement: Judgement) -> None:
     """Print verdicts, accuracy beside people, joint errors, drift and agreement."""
+    from rich.text import Text
+
     for score in judgement.scores:
         name = judgement.name(score.question, score.model)
         console.print(f"{name}: {score.verdict}.", markup=False, style="bold")
@@ -20,11 +22,10 @@ def show_judgement(console: Any, judgement: Judgement) -> None:
     for title, note, heads, rows in judgement_tables(judgement):
         if title == LABELS:
             continue
-        columns = list(zip(*(row[1:MOST_COLUMNS] for row in (heads, *rows)), strict=True))
-        room = console.width - sum(max(map(len, cells)) + 2 for cells in columns)
         table = _table(*heads[:MOST_COLUMNS])
+        table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
         for name, *cells in rows[:MOST_ROWS]:
-            table.add_row(_short(name, max(room - 2, 8)), *cells[: MOST_COLUMNS - 1])
+            table.add_row(Text(name), *cells[: MOST_COLUMNS - 1])
         console.print(table)
         more = f"and {len(rows) - MOST_ROWS} more (--json, -o)\n" if rows[MOST_ROWS:] else ""
         console.print(f"[dim]{more}{note}[/]\n")
