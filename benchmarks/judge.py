@@ -91,18 +91,15 @@ def measure(data: QuestionAnswers, rng: np.random.Generator) -> Estimates:
     """Every kind of interval that a judgement states."""
     bare = without_gold(data)
     people, gold = scoring.compare(bare, 0, "people"), scoring.compare(data, 0, "gold")
-    assert people is not None
-    assert gold is not None
-    rows = bare.leave_out("people")
-    label = next(scoring.label_scores(bare, rows, bare.models[0][rows.item], "m0"))
+    label = next(row for row in scoring.label_scores(bare) if row.who == "m0")
     together = {(row.first, row.second): row for row in scoring.errors_together(bare, rng)}
     both = (data.models >= 0).all(axis=0)
     return {
-        "model, against people": people.model,
+        "model, against people": people.accuracy,
         "person, against people": people.person,
         "difference, against people": people.difference,
         "gain of a vote, against people": people.vote_gain,
-        "model, against gold": gold.model,
+        "model, against gold": gold.accuracy,
         "difference, against gold": gold.difference,
         "gain of a vote, against gold": gold.vote_gain,
         "recall": label.recall,
@@ -202,13 +199,12 @@ def _measured(
     estimates: dict[tuple[str, str], Interval | None] = {}
     for model, name in enumerate(data.model_names):
         row = scoring.compare(data, model, "people")
-        if row is not None:
-            estimates |= {
-                ("model", name): row.model,
-                ("difference", name): row.difference,
-                ("difference, other people", name): row.difference_others,
-                ("gain of a vote", name): row.vote_gain,
-            }
+        estimates |= {
+            ("model", name): row.accuracy,
+            ("difference", name): row.difference,
+            ("difference, other people", name): row.difference_others,
+            ("gain of a vote", name): row.vote_gain,
+        }
     estimates["alpha of people", ""] = krippendorff_alpha(data.votes, rng)
     for pair in list(scoring.errors_together(data, rng))[:3]:
         estimates["correlation", f"{pair.first} {pair.second}"] = pair.correlation

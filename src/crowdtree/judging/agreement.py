@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import combinations
+
 import numpy as np
 
 from crowdtree.judging.intervals import FloatArray, Interval, bootstrap
-from crowdtree.judging.question import IntArray
+from crowdtree.judging.question import IntArray, QuestionAnswers
+from crowdtree.judging.result import Agreement
+
+MAX_WORKERS = 20
+"""Workers among whom pairs are compared: models, and the people with the most answers."""
 
 
 def krippendorff_alpha(counts: IntArray, rng: np.random.Generator) -> Interval | None:
@@ -96,3 +103,27 @@ def _common(counts: IntArray) -> list[int]:
     """The two most common labels; one more item on which they stand against each other is doubt."""
     common: list[int] = np.argsort(-counts, kind="stable")[:2].tolist()
     return common
+
+
+def agreements(data: QuestionAnswers, rng: np.random.Generator) -> Iterator[Agreement]:
+    """Agreement of people, of models, of people with each model, and of each two workers."""
+    groups = {"people": data.people, "models": data.models}
+    for name, labels in zip(data.model_names, data.models, strict=True):
+        groups[f"people and {name}"] = np.vstack([data.people, labels])
+    busiest = np.argsort(-(data.people >= 0).sum(axis=1), kind="stable")
+    kept = np.sort(busiest[: max(0, MAX_WORKERS - len(data.models))]).tolist()
+    workers = [*zip(data.model_names, data.models, strict=True),
+               *((data.people_names[k], data.people[k]) for k in kept)]  # fmt: skip
+    for (first, a), (second, b) in combinations(workers, 2):
+        groups[f"{first} and {second}"] = np.stack([a, b])
+    for name, answers in groups.items():
+        answers = answers[(answers >= 0).any(axis=1)]
+        counts = data.counts(answers)
+        items = int((counts.sum(axis=1) > 1).sum())
+        if items:
+            alpha, kappa = krippendorff_alpha(counts, rng), None
+            if len(answers) == 2:
+                kappa = cohen_kappa(answers[:, (answers >= 0).all(axis=0)], rng)
+            else:
+                kappa = fleiss_kappa(counts, alpha)
+            yield Agreement(data.question, name, len(answers), items, alpha, kappa)

@@ -18,26 +18,6 @@ Reference = Literal["people", "gold"]
 
 
 @dataclass(frozen=True)
-class Against:
-    """How often a model and a single person are right about the same items.
-
-    `reference`: ``"people"`` (the vote of the other people, each person left out in turn) or
-    ``"gold"``. `vote_gain` is what the vote of people gains in accuracy when the model joins it.
-    Intervals are for these people and items like these; `difference_others` and
-    `vote_gain_others` are for other people as well.
-    """
-
-    reference: Reference
-    items: int
-    model: Interval
-    person: Interval | None = None
-    difference: Interval | None = None
-    vote_gain: Interval | None = None
-    difference_others: Interval | None = None
-    vote_gain_others: Interval | None = None
-
-
-@dataclass(frozen=True)
 class Verdict:
     """May the model replace a person, or join people?
 
@@ -48,7 +28,6 @@ class Verdict:
 
     answer: str
     others: bool
-    reference: Reference | None
     needed: int | None = None
     needs: str = "human labels"
 
@@ -90,23 +69,31 @@ class PersonTest:
 
 @dataclass(frozen=True)
 class ModelScore:
-    """A model at one question.
+    """How often a model and a single person are right about the same items of a question.
 
-    `winning_rate` is the share of the tested people whom the model beats (see `PersonTest`), and
-    `advantage` the mean of `model_wins` over them.
+    `reference`: ``"people"`` (the vote of the other people, each person left out in turn) or
+    ``"gold"``. `vote_gain` is what the vote of people gains in accuracy when the model joins it.
+    Intervals are for these people and items like these; `difference_others` and
+    `vote_gain_others` are for other people as well.
+
+    `verdict` is none where a question has gold and `reference` is people. `winning_rate` is the
+    share of the tested people whom the model beats (see `PersonTest`), and `advantage` the mean of
+    `model_wins` over them.
     """
 
     question: str
     model: str
-    verdict: Verdict
-    against: tuple[Against, ...]
-    winning_rate: float | None
-    advantage: float | None
-
-    @property
-    def main(self) -> Against | None:
-        """The comparison that the verdict rests on."""
-        return next((a for a in self.against if a.reference == self.verdict.reference), None)
+    reference: Reference
+    items: int
+    accuracy: Interval | None
+    person: Interval | None = None
+    difference: Interval | None = None
+    vote_gain: Interval | None = None
+    difference_others: Interval | None = None
+    vote_gain_others: Interval | None = None
+    verdict: Verdict | None = None
+    winning_rate: float | None = None
+    advantage: float | None = None
 
 
 @dataclass(frozen=True)
@@ -187,9 +174,13 @@ class Judgement(Framed, Plotted):
             people = (row.alpha for row in self.agreement if row.who == "people")
             alphas = listing(f"{alpha.value:.2f}" for alpha in people if alpha)
             return f"people agree with alpha {alphas or 'unknown'}"
-        return listing(
-            (f"{self.name(s.question, s.model)}: {s.verdict.answer}" for s in self.scores), 4
-        )
+        return listing((f"{name}: {verdict.answer}" for name, verdict in self.verdicts), 4)
+
+    @property
+    def verdicts(self) -> list[tuple[str, Verdict]]:
+        """Each model, with its question where there are several, and the verdict on it."""
+        return [(self.name(row.question, row.model), row.verdict)
+                for row in self.scores if row.verdict]  # fmt: skip
 
     def name(self, question: str, who: str) -> str:
         """Who or what a row of a table is about, with its question where there are several."""
@@ -199,7 +190,7 @@ class Judgement(Framed, Plotted):
         """The verdict on a model at a question, by default the first."""
         wanted = self.questions[0] if question is None else question
         for score in self.scores:
-            if (score.model, score.question) == (model, wanted):
+            if (score.model, score.question) == (model, wanted) and score.verdict:
                 return score.verdict
         raise CrowdtreeError(
             f"verdict: no model {model!r} at question {wanted!r}; expected one of "
@@ -210,32 +201,21 @@ class Judgement(Framed, Plotted):
         """Everything as plain data."""
         data = asdict(self)
         for row, score in zip(data["scores"], self.scores, strict=True):
-            row["verdict"]["words"] = str(score.verdict)
+            if score.verdict:
+                row["verdict"]["words"] = str(score.verdict)
         return {"headline": self.headline, **data}
 
     def rows(self, part: str) -> list[dict[str, Any]]:
         """Rows of one of the tables, with the ends of intervals in columns of their own."""
-        if part != "models":
-            return [_flat(row) for row in getattr(self, part)]
-        return [
-            {
-                "question": score.question,
-                "model": score.model,
-                "verdict": str(score.verdict),
-                **_flat(row),
-                "winning_rate": score.winning_rate,
-                "advantage": score.advantage,
-            }
-            for score in self.scores
-            for row in score.against
-        ]
+        return [_flat(row) for row in getattr(self, "scores" if part == "models" else part)]
 
 
 def _flat(row: Any) -> dict[str, Any]:
     cells: dict[str, Any] = {}
     for each in fields(row):
         value = getattr(row, each.name)
-        cells[each.name] = getattr(value, "value", value)
+        cells[each.name] = str(value) if isinstance(value, Verdict) else value
         if "Interval" in str(each.type):
+            cells[each.name] = getattr(value, "value", None)
             cells |= {f"{each.name}_{end}": getattr(value, end, None) for end in ("low", "high")}
     return cells

@@ -104,10 +104,10 @@ def judgement_tables(judgement: Judgement) -> list[Table]:
             "Accuracy", f"Right: by {_reference(judgement)}. Intervals: 95 %.",
             ("model", "right", "a person", "difference in points", "with other people",
              "gain of a vote", "people beaten"),
-            [(name(score.question, score.model), words(main.model), words(main.person),
-              words(main.difference, "points"), words(main.difference_others, "points"),
-              words(main.vote_gain, "points"), _share(score.winning_rate))
-             for score in judgement.scores if (main := score.main) is not None],
+            [(name(row.question, row.model), words(row.accuracy), words(row.person),
+              words(row.difference, "points"), words(row.difference_others, "points"),
+              words(row.vote_gain, "points"), _share(row.winning_rate))
+             for row in judgement.scores if row.verdict],
         ),
         Table(
             LABELS, "Recall: items of the label that get it. Precision: items given the label that "
@@ -131,7 +131,8 @@ def judgement_tables(judgement: Judgement) -> list[Table]:
               words(row.change, "points"), _share(row.changed_answers)) for row in judgement.drift],
         ),
         Table(
-            "Agreement", "1 is full agreement, 0 is chance. Kappa: Cohen's for two, Fleiss' for groups.",
+            "Agreement",
+            "1 is full agreement, 0 is chance. Kappa: Cohen's for two, Fleiss' for groups.",
             ("agreement", "items", "Krippendorff's alpha", "kappa"),
             [(name(row.question, row.who), f"{row.items:,}", words(row.alpha, "number"),
               words(row.kappa, "number")) for row in judgement.agreement],
@@ -147,8 +148,8 @@ def accuracy_chart(judgement: Judgement) -> Any:
     dots = [
         (judgement.name(score.question, score.model), who, share)
         for score in judgement.scores
-        if score.main is not None
-        for who, share in (("the model", score.main.model), (PERSON, score.main.person))
+        if score.verdict
+        for who, share in (("the model", score.accuracy), (PERSON, score.person))
         if share is not None
     ]
     small = f"95 % intervals; by {_reference(judgement)}"
@@ -156,7 +157,7 @@ def accuracy_chart(judgement: Judgement) -> Any:
 
 
 def _reference(judgement: Judgement) -> str:
-    gold = any(score.verdict.reference == "gold" for score in judgement.scores)
+    gold = any(score.reference == "gold" for score in judgement.scores if score.verdict)
     return "known items" if gold else "the vote of the other people, each person left out in turn"
 
 

@@ -15,9 +15,8 @@ def show_judgement(console: Any, judgement: Judgement) -> None:
     """Print verdicts, accuracy beside people, joint errors, drift and agreement."""
     from rich.text import Text
 
-    for score in judgement.scores:
-        name = judgement.name(score.question, score.model)
-        console.print(f"{name}: {score.verdict}.", markup=False, style="bold")
+    for name, verdict in judgement.verdicts:
+        console.print(f"{name}: {verdict}.", markup=False, style="bold")
     console.print(f"{judgement_size(judgement)}.\n", markup=False)
     for title, note, heads, rows in judgement_tables(judgement):
         if title == LABELS:
