@@ -124,6 +124,21 @@ def test_errors_of_models_have_the_plain_correlation():
     assert row.independent == pytest.approx(wrong.mean(axis=1).prod())
 
 
+def test_joint_errors_of_two_items_are_no_certainty():
+    answers = np.array([[0, 1], [0, 1], [0, 0]])
+    data = QuestionAnswers(
+        "q", ("a", "b"), answers[:2], ["x", "y"], answers[1:], ["m", "n"], np.zeros(2, int)
+    )
+    row = next(scoring.errors_together(data, np.random.default_rng(0)))
+    assert row.correlation is None  # n never errs
+    data = QuestionAnswers(
+        "q", ("a", "b"), answers[:2], ["x", "y"], answers[:2], ["m", "n"], np.zeros(2, int)
+    )
+    row = next(scoring.errors_together(data, np.random.default_rng(0)))
+    assert row.correlation.value == pytest.approx(1)
+    assert row.correlation.low <= 0.5
+
+
 def test_recall_and_precision_equal_counts():
     data = drawn(1, items=300)
     given = data.models[0]
@@ -169,7 +184,7 @@ def test_intervals_of_plain_shares_are_wilsons():
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.002)
     assert share(np.zeros(0)) is None
     assert mean_difference(np.zeros(0)) is None
-    assert bootstrap(np.zeros((0, 2)), lambda sums: sums[:, 0], np.random.default_rng(0)) is None
+    assert bootstrap(np.zeros((0, 2)), np.sum, np.random.default_rng(0), np.zeros(2)) is None
 
 
 def test_a_skewed_difference_is_missed_as_often_on_either_side():

@@ -77,12 +77,13 @@ def bootstrap(
     rows: FloatArray,
     statistic: Callable[[FloatArray], FloatArray],
     rng: np.random.Generator,
-    doubt: FloatArray | None = None,
+    doubt: FloatArray,
     count: NDArray[Any] | None = None,
 ) -> Interval | None:
     """Interval of a function of the sums of `rows` (one per item), items drawn with replacement.
 
-    `doubt`: the row of one more item, as far off as any; the interval reaches what it would give.
+    `doubt`: the row of one more item, as far off as any (or several); the interval reaches what it
+    would give, so that few items that agree are no certainty.
     `count`: for how many items each row stands; otherwise equal rows are counted, and drawn as one.
     """
     if not len(rows):
@@ -101,6 +102,5 @@ def bootstrap(
         parts.append(statistic(times @ kinds))
     values = np.concatenate(parts)
     ends = np.quantile(values[np.isfinite(values)], [0.025, 0.975]).tolist()
-    if doubt is not None:
-        ends.append(float(statistic((total + doubt)[None])[0]))
+    ends += statistic(total + np.atleast_2d(doubt)).tolist()
     return Interval(value, min(value, *ends), max(value, *ends))

@@ -87,10 +87,8 @@ def _with_versions(table: Columns) -> tuple[Columns, dict[str, str]]:
         return table, {name: name for name in who}
     version = [name.strip() for name in table["version"]]
     full = [f"{name} {at}" if name and at else name for name, at in zip(who, version, strict=True)]
-    names = sorted(set(full))
-    place = {name: i for i, name in enumerate(names)}
-    code = np.array([place[name] if name else -1 for name in full], np.int32)
-    column = {**table.column, "worker": Column(code, names)}
+    names, code = np.unique(full, return_inverse=True)
+    column = {**table.column, "worker": Column(code.astype(np.int32), names.tolist())}
     return replace(table, column=column), dict(zip(full, who, strict=True))
 
 

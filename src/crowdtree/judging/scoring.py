@@ -226,8 +226,12 @@ def errors_together(data: QuestionAnswers, rng: np.random.Generator) -> Iterator
             values = np.column_stack([np.ones(len(sums)), sums]).round(9)
             yield Together(
                 data.question, first, second, len(sums), joint, float(rates[0] * rates[1]),
-                bootstrap(values, _correlation, rng),
+                bootstrap(values, _correlation, rng, _DOUBT),
             )  # fmt: skip
+
+
+_DOUBT = np.array([[1.0, 1, 0, 0], [1, 0, 1, 0], [1, 1, 1, 1]])
+"""One more item about which one of the two errs, the other, or both."""
 
 
 def _correlation(sums: FloatArray) -> FloatArray:
