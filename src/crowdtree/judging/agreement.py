@@ -19,19 +19,9 @@ def krippendorff_alpha(counts: IntArray, rng: np.random.Generator) -> Interval |
     """Krippendorff's alpha of nominal answers, with its bootstrap interval by item.
 
     ``alpha = 1 - D_o / D_e``: how often two answers about an item differ, over how often two of all
-    these answers differ. Items with fewer than two answers do not count.
+    these answers differ (Krippendorff 2011). `counts` holds the answers of each item (row) by label
+    (column); items with fewer than two do not count.
 
-    Parameters
-    ----------
-    counts
-        Answers of each item (row) by label (column); answers may be missing.
-
-    References
-    ----------
-    Krippendorff (2011), Computing Krippendorff's alpha-reliability.
-
-    Examples
-    --------
     >>> alpha = krippendorff_alpha(np.array([[2, 0], [2, 0], [1, 1], [0, 2]]),
     ...                            np.random.default_rng(0))
     >>> round(alpha.value, 3)

@@ -46,22 +46,11 @@ def indicator(label: IntArray, labels: int) -> NDArray[np.int64]:
 class LeaveOneOut:
     """One row per item and answer of a person who is left out; equal answers share a row.
 
-    Parameters
-    ----------
-    items
-        Number of items.
-    item, weight
-        Item of each row, and the share of its people that the row stands for.
-    label, other
-        Answer of the person who is left out, and of a second one where two are; -1 where the item
-        has no people.
-    truth
-        Probability of each label by what answers are compared with: the vote of the other people,
-        or the known truth.
-    votes
-        Votes of people that a model may join, by label.
-    target
-        Label that such a vote should find: the answer of the person left out, or the known truth.
+    `items` is the number of items. By row: the `item`, and as `weight` the share of its people that
+    the row stands for; the `label` of the person left out, and of an `other` one where two are (-1
+    without people); `truth`, the probability of each label by the vote of the other people or by
+    gold; the `votes` that a model may join, by label; and their `target`: the answer of the person
+    left out, or gold.
     """
 
     items: int

@@ -154,9 +154,11 @@ def _wider(estimate: Interval | None, other: float | None) -> Interval | None:
 def label_scores(data: QuestionAnswers) -> Iterator[LabelScore]:
     """Recall and precision of every label that occurs, by a person and by each model."""
     rows = data.leave_out()
-    answers = {PERSON: rows.label, **{name: labels[rows.item] for name, labels in
-               zip(data.model_names, data.models, strict=True)}}  # fmt: skip
-    for who, label in answers.items():
+    answers = (
+        (name, labels[rows.item])
+        for name, labels in zip(data.model_names, data.models, strict=True)
+    )
+    for who, label in ((PERSON, rows.label), *answers):
         for k, name in enumerate(data.labels):
             says = (label == k).astype(float)
             both = rows.by_item(rows.truth[:, k] * says, label >= 0)
