@@ -178,6 +178,36 @@ def real_sets(draws: int) -> Iterator[list[str]]:
                     yield [name, what, key, f"{len(inside):,}", f"{100 * np.mean(inside):.1f}"]
 
 
+LIMITS = {  # margin, and share of the items that each person answers
+    "5 points behind, margin 5": (0.05, 0.7),
+    "equal, margin 0": (0.0, 0.7),
+    "equal, margin 0, everybody answers everything": (0.0, 1.0),
+}
+
+
+def limits(draws: int) -> Iterator[list[str]]:
+    """How often a model exactly at a limit passes it, or fails it, by gold."""
+    for name, (margin, asked) in LIMITS.items():
+        passed = failed = 0
+        for draw in range(draws):
+            rng = np.random.default_rng([draw, 99])
+            right = (
+                np.where(rng.random(200) < 0.2, 0.6, 0.9) - np.repeat([0, margin], [5, 1])[:, None]
+            )
+            truth = rng.integers(0, 3, 200)
+            wrong = (truth + rng.integers(1, 3, right.shape)) % 3
+            answers = np.where(rng.random(right.shape) < right, truth, wrong)
+            answers[:5][rng.random((5, 200)) >= asked] = -1
+            data = QuestionAnswers(
+                "label", ("a", "b", "c"), answers[:5], list("vwxyz"), answers[5:], ["m"], truth
+            )
+            difference = scoring.compare(data, 0, "gold").difference
+            assert difference is not None
+            passed += difference.low > -margin
+            failed += difference.high < -margin
+        yield [name, f"{100 * passed / draws:.1f}", f"{100 * failed / draws:.1f}"]
+
+
 def _halves(data: QuestionAnswers, what: str, rng: np.random.Generator) -> list[QuestionAnswers]:
     axis = data.people.shape[what == "items"]
     order = rng.permutation(axis)
@@ -224,6 +254,10 @@ def main() -> None:
     tables = {
         "these": table(head, list(these_people(sizes, options.draws))),
         "other": table(head, list(other_people(sizes, options.draws))),
+        "limits": table(
+            ["model", "shown to be better, in %", "shown to be worse, in %"],
+            list(limits(10 * options.draws)),
+        ),
         "real": table(
             ["set", "halves of", "interval", "comparisons", "held, in %"],
             list(real_sets(options.halves)),
