@@ -251,7 +251,7 @@ def _learned(learned: Learned) -> Parts:
 
 @parts_of.register
 def _judgement(judgement: Judgement) -> Parts:
-    parts = ("models", "label_scores", "tests", "together", "pairs", "agreement", "drift")
+    parts = ("models", "label_scores", "tests", "together", "agreement", "drift")
     first = "models" if judgement.models else "agreement"
     order = sorted(parts, key=lambda part: part != first)
     return {part: partial(_judged, judgement, part) for part in order}

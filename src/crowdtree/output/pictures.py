@@ -110,8 +110,9 @@ def _learned(learned: Learned) -> Any:
 
 @chart_of.register
 def _judgement(judgement: Judgement) -> Any:
-    from crowdtree.report.judging import accuracy_chart, accuracy_dots
+    from crowdtree.report.judging import accuracy_chart
 
-    if not accuracy_dots(judgement):
+    chart = accuracy_chart(judgement)
+    if chart is None:
         raise CrowdtreeError("plot: nothing to plot; no model was compared with people")
-    return accuracy_chart(judgement)
+    return chart
