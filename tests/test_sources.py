@@ -288,3 +288,13 @@ def test_no_policy_is_below_the_floor_of_its_sources():
     policy = ct.AdaptivePolicy(problem, 0.03, sources=["people", "model"])
     run = ct.simulate(problem, policy, 2000)
     assert sum(run.cost_per_source().values()) > fano_floor(problem, float(run.stated_error))
+
+
+@pytest.mark.parametrize("of", ["people", None])
+def test_plans_weigh_losses_where_questions_have_several_answers(of):
+    triage = ct.example("triage")
+    problem = triage if of is None else triage.of_source(of)
+    choices = ct.plan(problem, max_loss=0.3, time_limit=1)
+    assert choices.recommended.performance.risk.high <= 0.3
+    run = ct.simulate(problem, choices.adaptive.policy, 2000, rng=5)
+    assert run.risk.low <= 0.3

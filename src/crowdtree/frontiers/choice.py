@@ -19,6 +19,7 @@ from crowdtree.fixed_plan import Plan, Vote
 from crowdtree.frontiers.all_plans import AllPlans, Limits, is_searchable
 from crowdtree.frontiers.point import Point
 from crowdtree.frontiers.priced_search import greedy_trees, more_votes
+from crowdtree.frontiers.several_search import class_sets
 from crowdtree.frontiers.vote_options import Options
 from crowdtree.problem import Problem
 from crowdtree.result_methods import Framed, Plotted, Saved
@@ -428,9 +429,16 @@ class Frontier(Framed, Saved, Plotted):
         problem = self.options.problem
         near = [point.plan.tree for point in self.points[max(place - 2, 0) : place + 2]]
         near.append(design(problem, "fm", allow_groups=True))
-        if problem.loss is not None and LossSearch(problem).reachable():
+        if problem.loss is not None and self._few_sets:
             near += greedy_trees(self.options)
         return list({(t.question.tobytes(), t.children.tobytes()): t for t in near}.values())
+
+    @cached_property
+    def _few_sets(self) -> bool:
+        """Whether the sets of classes that questions can make are few enough to be searched."""
+        if self.options.problem.is_yes_no:
+            return LossSearch(self.options.problem).reachable()
+        return not class_sets(self.options).too_many
 
     def _staffed(self, tree: Tree, fits: Callable[[Point], bool]) -> Iterator[Point]:
         """Yield plans with more and more votes on the same tree."""

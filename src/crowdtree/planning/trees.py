@@ -35,9 +35,9 @@ def best_tree(
     if not allow_groups:
         refuse_groups(quick)
     best: PlanChoice | None = None
-    why = ""
+    why, dependence = "", problem.as_options().dependence
     for vote, most in MAX_VOTES.items():
-        if vote == "margin" and problem.dependence and not problem.is_yes_no:
+        if vote == "margin" and dependence and not problem.is_yes_no:
             continue  # computed for independent answers only
         if goal.max_answers is not None and vote == "margin":
             continue  # has no largest number of answers

@@ -350,7 +350,7 @@ def _frontiers(
 ) -> Iterator[_Found]:
     method: Literal["greedy"] | None = None if problem.n_classes <= PROVEN_UP_TO else "greedy"
     for vote in ("margin", "majority"):
-        if vote == "margin" and problem.dependence and not problem.is_yes_no:
+        if vote == "margin" and problem.as_options().dependence and not problem.is_yes_no:
             continue  # computed for independent answers only
         front = frontier(
             problem,
