@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -73,6 +73,15 @@ def binary_entropy(probability: ArrayLike) -> FloatArray:
     tiny = np.finfo(np.float64).tiny
     yes, no = np.log2(np.maximum(p, tiny)), np.log2(np.maximum(1 - p, tiny))
     return np.asarray(np.abs(p * yes + (1 - p) * no))
+
+
+class Respondent(NamedTuple):
+    """Who answers about each of some items: skill, and spammers with their chances."""
+
+    skill: FloatArray
+    spams: NDArray[np.bool_]
+    spam: FloatArray
+    """``P(answer)`` of a spammer, ``[answer, item]``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,9 +201,37 @@ class AnswerModel:
         if skill:
             share = skilled_answers(share, self.right[:, question], np.asarray(skill))
         if counts is not None and self.shared_difficulty:
-            rho, asked = self.shared_difficulty, self._asked(counts)
-            share = ((1 - rho) * share + rho * counts[:, None]) / ((1 - rho) + rho * asked)
+            share = urn(share, self.shared_difficulty, counts[:, None], self._asked(counts))
         return share
+
+    def of_items(
+        self,
+        option: NDArray[Any],
+        cls: NDArray[Any],
+        before: NDArray[Any],
+        by: Respondent | None = None,
+    ) -> FloatArray:
+        """P(answer) of the next answers about items of known class, as ``[answer, item]``.
+
+        `before` are the answers so far (:meth:`before`); `by` says who answers, if not an average
+        worker.
+        """
+        share: FloatArray = self.table[0][:, option, cls]
+        if by is not None:
+            share = skilled_answers(share, self.right[:, option, cls], by.skill)
+            share = np.where(by.spams, by.spam, share)
+        return urn(share, self.shared_difficulty, before, self._asked(before))
+
+    def draw(self, share: FloatArray, number: FloatArray) -> NDArray[np.int8]:
+        """Draw an answer from each column of chances, by its uniform number.
+
+        >>> problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
+        >>> AnswerModel.of(problem).draw(np.array([[0.2, 0.2], [0.8, 0.8]]), np.array([0.7, 0.9]))
+        array([1, 0], dtype=int8)
+        """
+        edges = np.cumsum(share, axis=0)
+        value = np.minimum((number * edges[-1] >= edges).sum(axis=0), len(edges) - 1)
+        return np.where(value == self.slots - 1, UNSURE, value).astype(np.int8)
 
     def before(self, counts: NDArray[Any], row: NDArray[Any], option: NDArray[Any]) -> NDArray[Any]:
         """Take the answers so far that the next one may depend on, from those of many items.
@@ -245,8 +282,8 @@ class AnswerModel:
         share = self.table[0][:, question]  # [answer, row, class]
         if skill is not None:
             share = skilled_answers(share, self.right[:, question], skill[:, None])
-        rho, asked = self.shared_difficulty, self._asked(counts)[:, None]
-        share = ((1 - rho) * share + rho * counts[:, :, None]) / ((1 - rho) + rho * asked)
+        asked = self._asked(counts)[:, None]
+        share = urn(share, self.shared_difficulty, counts[:, :, None], asked)
         with np.errstate(divide="ignore"):
             found = np.log(share[slot, np.arange(len(slot))])
         return np.where((slot == self.slots - 1)[:, None] & (not self.knows_unsure), 0.0, found)
@@ -341,6 +378,25 @@ class TwoAnswers(AnswerModel):
         before = (0, 0) if counts is None else (int(counts[1]), int(counts[0] + counts[1]))
         yes = self.yes_given(question, skill, *before)
         return np.stack([1 - yes, yes, np.zeros(yes.shape)])
+
+    def of_items(
+        self,
+        option: NDArray[Any],
+        cls: NDArray[Any],
+        before: NDArray[Any],
+        by: Respondent | None = None,
+    ) -> FloatArray:
+        """P(no) and P(yes) of the next answers about items of known class."""
+        share = self.yes[option, cls]
+        if by is not None:
+            share = skilled(share, self.sign[option, cls], by.skill)
+            share = np.where(by.spams, by.spam[1], share)
+        yes = urn(share, self.shared_difficulty, before[1], before[0] + before[1])
+        return np.stack([1 - yes, yes])
+
+    def draw(self, share: FloatArray, number: FloatArray) -> NDArray[np.int8]:
+        """Draw yes where the number is below its chance."""
+        return np.asarray(number < share[1]).astype(np.int8)
 
     def after(self, option: NDArray[Any], before: NDArray[Any]) -> list[FloatArray]:
         """P(no | class) and P(yes | class) of the next answers, one row per option."""
@@ -479,6 +535,17 @@ class SourceAnswers(AnswerModel):
         share = self._shares(option, before, None)
         return list(share if self.knows_unsure else share[:-1])
 
+    def of_items(
+        self,
+        option: NDArray[Any],
+        cls: NDArray[Any],
+        before: NDArray[Any],
+        by: Respondent | None = None,
+    ) -> FloatArray:
+        """P(answer) of the next answers about items of known class, as ``[answer, item]``."""
+        share = self._shares(option, before, None if by is None else by.skill, cls)
+        return share if by is None else np.where(by.spams, by.spam, share)
+
     def chances(
         self, question: int, skill: float = 0.0, counts: NDArray[Any] | None = None
     ) -> FloatArray:
@@ -514,16 +581,19 @@ class SourceAnswers(AnswerModel):
         return np.where(neutral[:, None], 0.0, np.log(np.maximum(share, LEAST)))
 
     def _shares(
-        self, option: NDArray[Any], before: NDArray[Any], skill: FloatArray | None
+        self,
+        option: NDArray[Any],
+        before: NDArray[Any],
+        skill: FloatArray | None,
+        cls: NDArray[Any] | None = None,
     ) -> FloatArray:
-        """``P(answer | class)`` of the next answers, as ``[answer, row, class]``."""
-        found = np.empty((self.slots, len(option), self.table.shape[-1]))
+        """``P(answer | class)`` of the next answers, as in :meth:`next_answers`."""
+        found = np.empty((self.slots, len(option), *(self.table.shape[-1:] if cls is None else ())))
         for one in np.unique(option).tolist():
             rows = np.flatnonzero(option == one)
             source, question = divmod(one, self.table.shape[2])
-            found[:, rows] = self.next_answers(
-                source, question, before[:, rows], None if skill is None else skill[rows]
-            )
+            mine, here = (None if each is None else each[rows] for each in (skill, cls))
+            found[:, rows] = self.next_answers(source, question, before[:, rows], mine, here)
         return found
 
     def next_answers(
@@ -555,15 +625,15 @@ class SourceAnswers(AnswerModel):
         if cls is not None:
             given, weight = given[:, :, 0, cls], weight[:, :, np.arange(len(cls)), cls]
         if skill is not None:
-            right = np.broadcast_to(self.right[:, question, None], given.shape[1:])
-            level = skill[:, None]
-            if cls is not None:
-                right, level = self.right[:, question, cls], skill
+            right = self.right[:, question]
+            right, level = (
+                (right[:, None], skill[:, None]) if cls is None else (right[:, cls], skill)
+            )
             given = np.stack([skilled_answers(table, right, level) for table in given])
         rho = float(self.dependence[source])
         if rho:
             mine = heard[source] if cls is not None else heard[source][:, :, None]
-            given = ((1 - rho) * given + rho * mine) / ((1 - rho) + rho * mine.sum(axis=0))
+            given = urn(given, rho, mine, mine.sum(axis=0))
         return np.asarray((weight * given).sum(axis=0))
 
     def _causes_of(self, question: int) -> Causes:

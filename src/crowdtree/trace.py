@@ -310,14 +310,7 @@ def _from_crowd(
     item = start_item(policy, ITEM)
     while item.label is None:
         question = open_questions(policy, item)[0]
-        chances = model.chances(question)[:, truth]
-        said = UNSURE if (k := _drawn(source, chances)) == model.slots - 1 else k
+        chances = model.chances(question)[:, truth, None]
+        said = int(model.draw(chances, np.array([source.random()]))[0])
         item = advance(policy, item, Event(ITEM, question, f"worker {len(item.events) + 1}", said))
     return from_item(policy, item, problem.classes[truth])
-
-
-def _drawn(rng: np.random.Generator, chances: NDArray[np.float64]) -> int:
-    """Draw an answer; with two, yes where the number drawn is below its chance."""
-    if chances.shape[0] == 3 and not chances[2]:
-        return int(rng.random() < chances[1])
-    return int(np.searchsorted(np.cumsum(chances), rng.random() * chances.sum(), side="right"))
