@@ -16,7 +16,6 @@ from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.likelihood import AnswerModel, TwoAnswers
-from crowdtree.outcomes import DASH
 from crowdtree.policy.base import (
     Answer,
     Ask,
@@ -469,19 +468,13 @@ class AdaptivePolicy(Guaranteed):
 
     @cached_property
     def _tables(self) -> Dense:
-        answers = self.model.answers
-        if self.problem.is_yes_no:
-            outcome = self.problem.outcome
-            side = np.where(outcome == DASH, 0.5, outcome)
-            side = np.where(side == 0.5, np.round(answers[1], 9), side)
-            return Dense(answers, [1 - side, side], self.problem.loss)
-        right = self.problem.right
-        count, sources = right.sum(axis=0), (len(self.problem.sources), 1)
+        answers, right = self.model.answers, self.problem.right
+        count, shape = right.sum(axis=0), (len(self.problem.sources), 1)
+        share = np.tile(right / np.maximum(count, 1), shape)
+        settled = np.tile((count > 0) & (count < self.problem.n_answers[:, None]), shape)
         sides = [
-            np.where(
-                np.tile(count > 0, sources), np.tile(here / np.maximum(count, 1), sources), table
-            )
-            for here, table in zip(right, answers, strict=False)
+            np.where(settled, mine, table.round(9))
+            for mine, table in zip(share, answers, strict=False)
         ]
         return Dense(answers, sides, self.problem.loss)
 
@@ -578,11 +571,7 @@ class AdaptivePolicy(Guaranteed):
         for question in outstanding:
             rows = np.full(counts.shape[1], question)
             tables = self.model.after(rows, self.model.before(counts, np.arange(len(rows)), rows))
-            logs = (
-                [np.log1p(-tables[1]), np.log(tables[1])]
-                if len(tables) == 2
-                else [np.log(np.maximum(table, 1e-300)) for table in tables]
-            )
+            logs = [np.log(np.maximum(table, 1e-300)) for table in tables]
             log_joint = np.concatenate([log_joint + log for log in logs])
             said = np.repeat(np.arange(len(logs)), counts.shape[1])
             counts = np.concatenate([counts] * len(logs), axis=1)
