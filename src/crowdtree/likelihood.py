@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.channel import read_floats
 from crowdtree.common_causes import Causes
 from crowdtree.errors import CrowdtreeError
-from crowdtree.outcomes import DASH
 from crowdtree.problem import Problem, check_dependence
 
 FloatArray = NDArray[np.float64]
@@ -30,37 +30,34 @@ LEAST = 1e-9
 """Least error of any worker: keeps posteriors finite when error-free answers contradict."""
 
 
-def yes_probability(problem: Problem, given: ArrayLike | None = None) -> FloatArray:
-    """Probability of the answer yes, one row per question, one column per class.
+def read_table(problem: Problem, given: ArrayLike, subtypes: int | None = None) -> FloatArray:
+    """Read ``P(answer)`` of each class or sub-type as an array ``[answer, question, class]``.
 
-    For yes/no questions only.
+    Of plain questions with two answers one row per question will do: the chance of the second. A
+    class may be NaN where the problem says it.
 
-    ``1 - worker_error`` where the outcome is 1, ``worker_error`` where it is 0, one half where it
-    is ``-``. A `given` table replaces that wherever it is not NaN.
-
-    >>> problem = Problem(["a", "b", "c"], None, ["q"], [[0, 1, "-"]], 0.1)
-    >>> yes_probability(problem).tolist()
-    [[0.1, 0.9, 0.5]]
-    >>> yes_probability(problem, [[np.nan, np.nan, 0.7]]).tolist()
-    [[0.1, 0.9, 0.7]]
+    >>> problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1)
+    >>> read_table(problem, [[0.2, 0.9]]).round(3).tolist()
+    [[[0.8, 0.1]], [[0.2, 0.9]]]
     """
-    problem.require_yes_no("yes_probability")
-    error, outcome = problem.worker_error, problem.outcome
-    yes = np.where(outcome == 1, 1 - error, np.where(outcome == DASH, 0.5, error))
-    if given is None:
-        return yes
-    try:
-        table = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise CrowdtreeError("yes_probability: expected a table of numbers") from None
-    if table.shape != yes.shape:
+    problem.require_one_source("table")
+    table, columns = read_floats(given, "table"), subtypes or problem.n_classes
+    shape = (int(problem.n_answers.max()), problem.n_questions, columns)
+    if problem.is_yes_no and table.shape == shape[1:]:
+        table = np.stack([1 - table, table])
+    if table.shape != shape:
         raise CrowdtreeError(
-            f"yes_probability: expected {yes.shape[0]} questions x {yes.shape[1]} classes, "
-            f"got shape {table.shape}"
+            f"table: expected {shape[0]} answers x {shape[1]} questions x {columns} "
+            f"{'sub-types' if subtypes else 'classes'}, got shape {table.shape}"
         )
-    if np.any((table < 0) | (table > 1)):
-        raise CrowdtreeError("yes_probability: every entry must lie in [0, 1], or be NaN")
-    return np.where(np.isnan(table), yes, table)
+    exists = np.arange(shape[0])[:, None, None] < problem.n_answers[:, None]
+    given_whole = np.abs(table.sum(axis=0) - 1) <= 1e-6
+    left_out = np.isnan(table).any(axis=0) & (subtypes is None)
+    if np.any((table < 0) | ((table > 0) & ~exists)) or not np.all(given_whole | left_out):
+        raise CrowdtreeError(
+            "table: expected shares from 0 to 1 that add up to 1 over the answers of each question"
+        )
+    return table
 
 
 def binary_entropy(probability: ArrayLike) -> FloatArray:
@@ -120,32 +117,45 @@ class AnswerModel:
     def of(
         problem: Problem, given: ArrayLike | None = None, shared_difficulty: float | None = None
     ) -> AnswerModel:
-        """Make the model of a problem; `given` P(yes) replaces outcome and error where not NaN.
+        """Make the model of a problem; a `given` table replaces its own where not NaN.
 
         Without `shared_difficulty` it is the problem's `dependence`.
         """
         if shared_difficulty is None:
             shared_difficulty = problem.dependence
         rho = check_dependence(shared_difficulty, "shared_difficulty")
-        if problem.is_yes_no:
-            return TwoAnswers.of_yes_no(problem, given, rho)
-        if given is not None:
-            problem.require_yes_no("yes_probability")
-        if len(problem.sources) > 1:
+        if given is None and len(problem.sources) > 1:
             return SourceAnswers.of_sources(problem, rho)
-        known = problem.unsure is not None
-        table = np.zeros((1, problem.channel.shape[1] + 1, *problem.outcome.shape))
-        table[:, :-1] = problem.channel
-        exists = np.arange(table.shape[1] - 1)[:, None] < problem.n_answers
-        table[:, :-1] = np.where(exists[:, :, None], np.maximum(table[:, :-1], LEAST), 0.0)
-        if problem.unsure is not None:
-            unsure = np.clip(problem.unsure, LEAST, 1 - LEAST)
-            table[:, :-1] *= 1 - unsure
-            table[:, -1] = unsure
+        share, right = problem.channel[0], problem.right
+        if given is not None:
+            table = read_table(problem, given)
+            kept = np.isnan(table).any(axis=0)
+            right = np.where(kept, right, likeliest(table))
+            share = np.where(kept, share, table)
+        return AnswerModel.of_table(problem, share, right, rho, problem.unsure)
+
+    @staticmethod
+    def of_table(
+        problem: Problem,
+        share: FloatArray,
+        right: NDArray[np.bool_],
+        rho: float = 0.0,
+        unsure: FloatArray | None = None,
+    ) -> AnswerModel:
+        """Make the model of a table ``[answer, question, class]``, or of finer hypotheses."""
+        if problem.is_yes_no:
+            return TwoAnswers(np.clip(share[1], LEAST, 1 - LEAST), right, rho)
+        table = np.zeros((1, len(share) + 1, *share.shape[1:]))
+        exists = np.arange(len(share))[:, None, None] < problem.n_answers[:, None]
+        table[0, :-1] = np.where(exists, np.maximum(share, LEAST), 0.0)
+        if unsure is not None:
+            chance = np.clip(unsure, LEAST, 1 - LEAST)
+            table[:, :-1] *= 1 - chance
+            table[:, -1] = chance
         table /= table.sum(axis=1, keepdims=True)
-        right = np.concatenate([problem.right, np.zeros((1, *problem.outcome.shape), dtype=bool)])
+        right = np.concatenate([right, np.zeros((1, *share.shape[1:]), dtype=bool)])
         table.flags.writeable = False
-        return AnswerModel(table, right, rho, known)
+        return AnswerModel(table, right, rho, unsure is not None)
 
     @property
     def slots(self) -> int:
@@ -308,28 +318,14 @@ class TwoAnswers(AnswerModel):
     sign: NDArray[np.int8]
 
     def __init__(
-        self, yes: FloatArray, sign: NDArray[np.int8], shared_difficulty: float = 0.0
+        self, yes: FloatArray, right: NDArray[np.bool_], shared_difficulty: float = 0.0
     ) -> None:
         put = object.__setattr__
+        yes.flags.writeable = False
         put(self, "yes", yes)
-        put(self, "sign", sign)
+        put(self, "sign", right[1].astype(np.int8) - right[0])
         put(self, "shared_difficulty", shared_difficulty)
         put(self, "knows_unsure", False)
-
-    @classmethod
-    def of_yes_no(
-        cls, problem: Problem, given: ArrayLike | None = None, rho: float = 0.0
-    ) -> TwoAnswers:
-        """Make the model of a problem of yes/no questions."""
-        problem.require_yes_no("model")
-        yes = yes_probability(problem, given)
-        sign = np.where(problem.outcome == DASH, 0, 2 * problem.outcome - 1)
-        if given is not None:
-            replaced = ~np.isnan(np.asarray(given, dtype=np.float64))
-            sign = np.where(replaced, np.sign(yes - 0.5), sign)
-        yes = np.clip(yes, LEAST, 1 - LEAST)
-        yes.flags.writeable = False
-        return cls(yes, sign.astype(np.int8), rho)
 
     @property
     def slots(self) -> int:
@@ -348,9 +344,7 @@ class TwoAnswers(AnswerModel):
 
     def replaced(self, telling: FloatArray, shared_difficulty: float) -> TwoAnswers:
         """Make the same model with other probabilities of the answers."""
-        yes = np.array(telling[1])
-        yes.flags.writeable = False
-        return TwoAnswers(yes, self.sign, shared_difficulty)
+        return TwoAnswers(np.array(telling[1]), self.right, shared_difficulty)
 
     @cached_property
     def right(self) -> NDArray[np.bool_]:
@@ -645,6 +639,11 @@ class SourceAnswers(AnswerModel):
             wrong[-1] = False  # "can't tell" is not wrong
             known[question] = Causes.of(channel, wrong, self.shared)
         return known[question]
+
+
+def likeliest(share: FloatArray) -> NDArray[np.bool_]:
+    """Answers that no other is more likely than, ``[answer, question, class]``."""
+    return np.asarray(share == share.max(axis=0))
 
 
 def answers_before(

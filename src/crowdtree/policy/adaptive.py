@@ -15,7 +15,7 @@ from crowdtree.bounds import checked_price, price_by_question
 from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
-from crowdtree.likelihood import AnswerModel, TwoAnswers
+from crowdtree.likelihood import AnswerModel, read_table
 from crowdtree.policy.base import (
     Answer,
     Ask,
@@ -100,9 +100,9 @@ class AdaptivePolicy(Guaranteed):
         Correlation of different people's answers to one question on one item, from 0
         (independent) to below 1; ``None`` for the problem's `dependence`. See
         :mod:`crowdtree.likelihood`.
-    yes_probability
-        ``P(yes | class)``, one row per question, in place of outcome and error wherever it is not
-        NaN. Without it ``-`` is answered yes and no equally often.
+    table
+        ``P(answer | class)`` as ``table[answer, question, class]``, in place of outcome and error
+        wherever it is not NaN. Where all questions have two answers, ``table[1]`` will do.
     width
         Most questions that are out for one item at the same time.
     endgame
@@ -152,7 +152,7 @@ class AdaptivePolicy(Guaranteed):
         price: ArrayLike | None = None,
         repeats: int | None = None,
         shared_difficulty: float | None = None,
-        yes_probability: ArrayLike | None = None,
+        table: ArrayLike | None = None,
         width: int = 1,
         endgame: int | None = None,
         strict: bool = True,
@@ -182,7 +182,8 @@ class AdaptivePolicy(Guaranteed):
         self.repeats = None if repeats is None else _checked_count(repeats, "repeats")
         self.sources = _checked_sources(sources, problem)
         self.limits = _limits(problem, self.repeats, self.sources)
-        self.model = AnswerModel.of(problem, yes_probability, shared_difficulty)
+        self.model = AnswerModel.of(problem, table, shared_difficulty)
+        self.table = None if table is None else read_table(problem, table)
         self.shared_difficulty = (
             problem.dependence if shared_difficulty is None else float(shared_difficulty)
         )
@@ -627,7 +628,7 @@ class AdaptivePolicy(Guaranteed):
         return AdaptiveState(np.array(data["log_posterior"]), counts, load_prior(data))
 
     def to_dict(self) -> dict[str, Any]:
-        """Write the policy as plain JSON; a table of P(yes) only where one was given."""
+        """Write the policy as plain JSON; a table only where one was given."""
         shared = self.shared_difficulty
         price = self.question_price
         return {
@@ -638,7 +639,7 @@ class AdaptivePolicy(Guaranteed):
             "price": None if np.all(price == 1) else price.tolist(),
             "repeats": self.repeats,
             "shared_difficulty": None if shared == self.problem.dependence != 0 else shared,
-            "yes_probability": self._given_yes(),
+            "table": self._whole_table(),
             "width": self.width,
             "endgame": self.endgame,
             "strict": self.strict,
@@ -648,13 +649,12 @@ class AdaptivePolicy(Guaranteed):
             **self.discounting,
         }
 
-    def _given_yes(self) -> list[list[float]] | None:
-        """P(yes | class) where a table was given."""
-        plain = AnswerModel.of(self.problem)
-        if not isinstance(plain, TwoAnswers) or not isinstance(self.model, TwoAnswers):
+    def _whole_table(self) -> list[Any] | None:
+        """P(answer | class) where a table was given, the problem's own where that is NaN."""
+        if self.table is None:
             return None
-        same = np.array_equal(plain.yes, self.model.yes)
-        return None if same else self.model.yes.tolist()
+        whole = np.where(np.isnan(self.table), self.problem.channel[0], self.table)
+        return list(whole.tolist())
 
     @classmethod
     def from_dict(cls, problem: Problem, data: dict[str, Any]) -> AdaptivePolicy:

@@ -104,8 +104,9 @@ class Crowd:
     problem
         The truth about prior, outcomes and errors, where it differs from what the policy assumes;
         same classes and questions.
-    yes_probability
-        The truth about ``P(yes | class)``, in place of outcome and error where not NaN.
+    table
+        The truth about ``P(answer | class)``, in place of outcome and error where not NaN: see
+        :class:`crowdtree.AdaptivePolicy`.
     workers
         Size of the crowd; matters with `skill_sd` or `spammers`.
     skill_sd
@@ -133,7 +134,7 @@ class Crowd:
     """
 
     problem: Problem | None = None
-    yes_probability: ArrayLike | None = None
+    table: ArrayLike | None = None
     workers: int = 1000
     skill_sd: float = 0.0
     spammers: float = 0.0
@@ -178,8 +179,8 @@ class Crowd:
         if self.classifier_accuracy is None:
             del found["classifier_accuracy"]
         found["problem"] = None if self.problem is None else describe_problem(self.problem)
-        if self.yes_probability is not None:
-            found["yes_probability"] = np.asarray(self.yes_probability).tolist()
+        if self.table is not None:
+            found["table"] = np.asarray(self.table).tolist()
         return found
 
     def __repr__(self) -> str:
@@ -197,7 +198,7 @@ class CrowdBlock:
     def __init__(self, crowd: Crowd, problem: Problem, key: int, start: int, stop: int) -> None:
         self.crowd = crowd
         self.problem = problem
-        self.model = AnswerModel.of(problem, crowd.yes_probability, crowd.shared_difficulty)
+        self.model = AnswerModel.of(problem, crowd.table, crowd.shared_difficulty)
         self.shared_difficulty = self.model.shared_difficulty
         self.key = np.uint64(key)
         self.item = mixed(mixed(np.arange(start, stop, dtype=np.uint64) ^ self.key) ^ _ITEM)
