@@ -78,7 +78,7 @@ class Respondent(NamedTuple):
     skill: FloatArray
     spams: NDArray[np.bool_]
     spam: FloatArray
-    """``P(answer)`` of a spammer, ``[answer, item]``."""
+    """``P(answer)`` of a spammer, ``[answer, option]``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,22 +214,33 @@ class AnswerModel:
             share = urn(share, self.shared_difficulty, counts[:, None], self._asked(counts))
         return share
 
-    def of_items(
+    def sample(
         self,
         option: NDArray[Any],
         cls: NDArray[Any],
         before: NDArray[Any],
+        number: FloatArray,
         by: Respondent | None = None,
-    ) -> FloatArray:
-        """P(answer) of the next answers about items of known class, as ``[answer, item]``.
+    ) -> NDArray[np.int8]:
+        """Draw the next answers about items of known class, by their uniform numbers.
 
         `before` are the answers so far (:meth:`before`); `by` says who answers, if not an average
         worker.
         """
+        return self.draw(self._of_items(option, cls, before, by), number)
+
+    def _of_items(
+        self,
+        option: NDArray[Any],
+        cls: NDArray[Any],
+        before: NDArray[Any],
+        by: Respondent | None,
+    ) -> FloatArray:
+        """P(answer) of the next answers about items of known class, as ``[answer, item]``."""
         share: FloatArray = self.table[0][:, option, cls]
         if by is not None:
             share = skilled_answers(share, self.right[:, option, cls], by.skill)
-            share = np.where(by.spams, by.spam, share)
+            share = np.where(by.spams, by.spam[:, option], share)
         return urn(share, self.shared_difficulty, before, self._asked(before))
 
     def draw(self, share: FloatArray, number: FloatArray) -> NDArray[np.int8]:
@@ -373,20 +384,22 @@ class TwoAnswers(AnswerModel):
         yes = self.yes_given(question, skill, *before)
         return np.stack([1 - yes, yes, np.zeros(yes.shape)])
 
-    def of_items(
+    def sample(
         self,
         option: NDArray[Any],
         cls: NDArray[Any],
         before: NDArray[Any],
+        number: FloatArray,
         by: Respondent | None = None,
-    ) -> FloatArray:
-        """P(no) and P(yes) of the next answers about items of known class."""
-        share = self.yes[option, cls]
+    ) -> NDArray[np.int8]:
+        """Draw yes where the number is below its chance."""
+        yes: FloatArray = self.yes[option, cls]
         if by is not None:
-            share = skilled(share, self.sign[option, cls], by.skill)
-            share = np.where(by.spams, by.spam[1], share)
-        yes = urn(share, self.shared_difficulty, before[1], before[0] + before[1])
-        return np.stack([1 - yes, yes])
+            yes = skilled(yes, self.sign[option, cls], by.skill)
+            yes = np.where(by.spams, by.spam[1, option], yes)
+        if self.shared_difficulty:
+            yes = urn(yes, self.shared_difficulty, before[1], before[0] + before[1])
+        return (number < yes).astype(np.int8)
 
     def draw(self, share: FloatArray, number: FloatArray) -> NDArray[np.int8]:
         """Draw yes where the number is below its chance."""
@@ -529,16 +542,16 @@ class SourceAnswers(AnswerModel):
         share = self._shares(option, before, None)
         return list(share if self.knows_unsure else share[:-1])
 
-    def of_items(
+    def _of_items(
         self,
         option: NDArray[Any],
         cls: NDArray[Any],
         before: NDArray[Any],
-        by: Respondent | None = None,
+        by: Respondent | None,
     ) -> FloatArray:
         """P(answer) of the next answers about items of known class, as ``[answer, item]``."""
         share = self._shares(option, before, None if by is None else by.skill, cls)
-        return share if by is None else np.where(by.spams, by.spam, share)
+        return share if by is None else np.where(by.spams, by.spam[:, option], share)
 
     def chances(
         self, question: int, skill: float = 0.0, counts: NDArray[Any] | None = None

@@ -139,7 +139,7 @@ def _after_all_answers(policy: AdaptivePolicy, items: int) -> FloatArray:
     for option in np.repeat(np.arange(len(policy.limits)), policy.limits):
         asked = np.full(items, option)
         before = model.before(counts, rows, asked)
-        value = model.draw(model.of_items(asked, cls, before), rng.random(items))
+        value = model.sample(asked, cls, before, rng.random(items))
         log_joint += model.evidence(asked, value, None, before)
         counts[np.where(value == UNSURE, -1, value), rows, option] += 1
     return policy.by_class(normalised(log_joint))

@@ -222,8 +222,7 @@ class CrowdBlock:
         turn = (question.astype(np.uint64) << np.uint64(20)) + repeat.astype(np.uint64)
         drawn = uniform(mixed(self.stream[rows] + turn * _GOLDEN))
         people, known = (None, None) if self.plain else self._who(rows, question, repeat)
-        share = self.model.of_items(question, self.truth[rows], counts, people)
-        return Answers(self.model.draw(share, drawn), known)
+        return Answers(self.model.sample(question, self.truth[rows], counts, drawn, people), known)
 
     def worker(self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any]) -> UintArray:
         """Choose the workers: people take turns from a random start per item and question."""
@@ -238,20 +237,29 @@ class CrowdBlock:
 
         Differences between workers, and spammers, are for people; hard items are hard for all.
         """
-        source, question = np.divmod(option, self.problem.n_questions)
-        people = np.array([s.kind == "people" for s in self.problem.sources])[source]
         worker = self.worker(rows, option, repeat)
         skill, spammer, told = self._people
-        ability = np.where(people, skill[worker], 0.0)
+        ability, spams = skill[worker], spammer[worker]
+        known = told[worker] if self.crowd.known_skill else None
+        if not self._asks_people.all():
+            people = self._asks_people[option]
+            ability, spams = ability * people, spams & people
+            known = None if known is None else known * people
         if self.crowd.item_difficulty:
             ability = ability - self._hardness[rows]
-        known = np.where(people, told[worker], 0.0) if self.crowd.known_skill else None
-        return Respondent(ability, people & spammer[worker], self._spam[:, question]), known
+        return Respondent(ability, spams, self._spam), known
+
+    @cached_property
+    def _asks_people(self) -> NDArray[np.bool_]:
+        """Whether an option is a question to people."""
+        kinds = [source.kind == "people" for source in self.problem.sources]
+        return np.repeat(kinds, self.problem.n_questions)
 
     @cached_property
     def _spam(self) -> FloatArray:
-        """P(answer) of spammers to each question: any, or always the first or the last one."""
-        last, slot = self.problem.n_answers - 1, np.arange(self.model.slots)[:, None]
+        """P(answer) of spammers to each option: any, or always the first or the last one."""
+        last = np.tile(self.problem.n_answers - 1, len(self.problem.sources))
+        slot = np.arange(self.model.slots)[:, None]
         if self.crowd.spam == "coin":
             return np.asarray((slot <= last) / (last + 1))
         return np.asarray(slot == last * (self.crowd.spam != "no"), dtype=np.float64)
