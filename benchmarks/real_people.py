@@ -145,7 +145,7 @@ def private_policy(table: tuple[ct.Problem, FloatArray], way: Way, budget: int) 
         0.0,
         budget,
         repeats=1,
-        yes_probability=yes,
+        table=yes,
         criterion=criterion,  # type: ignore[arg-type]
         endgame=budget if last is None else last,
     )

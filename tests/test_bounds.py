@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from crowdtree.bounds import burnashev_guide, capacity, fano_bits, fano_floor
 from crowdtree.errors import CrowdtreeError
-from crowdtree.likelihood import AnswerModel, binary_entropy, skilled, yes_probability
+from crowdtree.likelihood import AnswerModel, binary_entropy, skilled
 from crowdtree.problem import Problem
 
 
@@ -74,10 +74,10 @@ def test_error_free_workers_have_the_noise_free_floor():
             lambda p: fano_floor(p, 0.1, price=[1, 2, 3]),
             "price: expected one number, or one per question",
         ),
-        (lambda p: yes_probability(p, [[2, 0]]), "yes_probability: every entry"),
+        (lambda p: AnswerModel.of(p, [[2, 0]]), "table: expected shares from 0 to 1"),
         (
-            lambda p: yes_probability(p, [[0.5]]),
-            "yes_probability: expected 1 questions",
+            lambda p: AnswerModel.of(p, [[0.5]]),
+            "table: expected 2 answers x 1 questions",
         ),
         (
             lambda p: AnswerModel.of(p, shared_difficulty=1.0),
@@ -91,10 +91,10 @@ def test_bad_input_gets_one_line(call, text):
     assert "\n" not in str(caught.value)
 
 
-def test_given_yes_probability_can_reverse_the_right_answer():
+def test_given_table_can_reverse_the_right_answer():
     problem = two_classes(0.2, 0.8)
     model = AnswerModel.of(problem, [[0.9, np.nan]])
-    assert yes_probability(problem, [[0.9, np.nan]]).tolist() == [[0.9, 0.8]]
+    assert model.yes.tolist() == [[0.9, 0.8]]
     assert model.sign.tolist() == [[1, 1]]
 
 

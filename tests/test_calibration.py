@@ -153,7 +153,7 @@ def test_it_asks_by_the_plain_posterior_and_states_the_discounted_one():
             PROBLEM,
             label=np.arange(6),
             share=PROBLEM.prior,
-            yes_probability=np.full((12, 6), 0.3),
+            table=np.full((12, 6), 0.3),
             calibration=DISCOUNT,
             undecided=False,
         ),

@@ -47,7 +47,7 @@ def policies():
                 PROBLEM, 0.05, criterion="accuracy", repeats=2, **options
             ),
             f"subtypes {name}": ct.SubtypePolicy(
-                PROBLEM, label=half, share=[0.1, 0.3, 0.3, 0.2, 0.1], yes_probability=yes,
+                PROBLEM, label=half, share=[0.1, 0.3, 0.3, 0.2, 0.1], table=yes,
                 target_error=0.1, max_answers=12, calibration=calibration,
             ),
             f"plan {name}": ct.PlanPolicy(plan, "curtailed", calibration),

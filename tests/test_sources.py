@@ -12,6 +12,7 @@ import crowdtree as ct
 from crowdtree.common_causes import Causes
 from crowdtree.likelihood import UNSURE, AnswerModel
 from crowdtree.policy import Answer, policy_from_dict
+from crowdtree.simulation import Crowd
 
 COLOURS = ("red", "brown", "white")
 
@@ -138,17 +139,24 @@ def test_independent_sources_with_the_same_table_are_like_one():
     assert one.answers_per_question == two.answers_per_question
 
 
-@pytest.mark.parametrize("share", [0.0, 0.6])
-def test_stated_errors_are_right_and_steps_equal_bulk(share):
+@pytest.mark.parametrize(
+    ("share", "crowd"),
+    [
+        (0.0, Crowd()),
+        (0.6, Crowd()),
+        (0.6, Crowd(workers=40, skill_sd=0.8, known_skill=True)),
+    ],
+)
+def test_stated_errors_are_right_and_steps_equal_bulk(share, crowd):
     problem = random_problem(3, source_dependence=share)
     for sources in (None, ["people"], ["one", "two"]):
         policy = ct.AdaptivePolicy(problem, 0.1, sources=sources, strict=False)
-        run = ct.simulate(problem, policy, 4000)
+        run = ct.simulate(problem, policy, 4000, crowd=crowd)
         stated, wrong = run.posterior_error, run.label_index != run.truth_index
         noise = np.sqrt((stated * (1 - stated)).sum())
         assert abs(wrong.sum() - stated.sum()) < 3.5 * noise
-        few = ct.simulate(problem, policy, 60)
-        steps = ct.simulate(problem, policy, 60, stepwise=True)
+        few = ct.simulate(problem, policy, 60, crowd=crowd)
+        steps = ct.simulate(problem, policy, 60, crowd=crowd, stepwise=True)
         assert np.array_equal(few.label_index, steps.label_index)
         assert np.array_equal(few.asked, steps.asked)
         np.testing.assert_allclose(few.posterior_error, steps.posterior_error, atol=1e-9)

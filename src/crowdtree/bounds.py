@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.checking import check_share
 from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.likelihood import AnswerModel, binary_entropy, yes_probability
+from crowdtree.likelihood import AnswerModel, binary_entropy
 from crowdtree.problem import Problem
 
 FloatArray = NDArray[np.float64]
@@ -215,7 +215,7 @@ def _extremes(
 ) -> tuple[FloatArray, FloatArray]:
     plain = answers is None and problem.is_yes_no
     tables = AnswerModel.of(problem).answers if answers is None else answers
-    yes = yes_probability(problem) if plain else tables[1]
+    yes = problem.channel[0, 1] if plain else tables[1]
     return yes.min(axis=1), yes.max(axis=1)
 
 

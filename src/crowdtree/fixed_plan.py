@@ -17,7 +17,15 @@ from crowdtree.outcomes import DASH
 from crowdtree.problem import Problem
 from crowdtree.result_methods import Drawn, Framed, Saved
 from crowdtree.tree import NO_BRANCH, Certificate, Level, Tree, nested_branches
-from crowdtree.votes import VOTES, CellVotes, VoteRule, answer_rows, branch_chances, closed_answers
+from crowdtree.votes import (
+    VOTES,
+    CellVotes,
+    VoteRule,
+    answer_rows,
+    branch_chances,
+    closed_answers,
+    two_verdicts,
+)
 
 Vote = Literal["majority", "margin"]
 Pool = Literal["node", "question"]
@@ -144,9 +152,7 @@ class Plan(Framed, Saved, Drawn):
         tree, problem = self.tree, self.tree.problem
         if problem.is_yes_no:
             wrong = self.error_at(nodes[:, None], classes[None, :])
-            outcome = problem.outcome[tree.question[nodes][:, None], classes[None, :]]
-            yes = np.where(outcome == 1, 1 - wrong, wrong)  # wrong is 0.5 where the cell is -
-            return [1 - yes, yes]
+            return two_verdicts(problem, tree.question[nodes][:, None], classes[None, :], wrong)
         found = [np.zeros((len(nodes), len(classes))) for _ in range(tree.children.shape[1])]
         for row, node in enumerate(nodes.tolist()):
             answers = [answer for answer, _ in tree.branches(node)]

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.channel import read_floats
 from crowdtree.common_causes import Causes
 from crowdtree.errors import CrowdtreeError
-from crowdtree.outcomes import DASH
 from crowdtree.problem import Problem, check_dependence
 
 FloatArray = NDArray[np.float64]
@@ -30,37 +30,34 @@ LEAST = 1e-9
 """Least error of any worker: keeps posteriors finite when error-free answers contradict."""
 
 
-def yes_probability(problem: Problem, given: ArrayLike | None = None) -> FloatArray:
-    """Probability of the answer yes, one row per question, one column per class.
+def read_table(problem: Problem, given: ArrayLike, subtypes: int | None = None) -> FloatArray:
+    """Read ``P(answer)`` of each class or sub-type as an array ``[answer, question, class]``.
 
-    For yes/no questions only.
+    Of plain questions with two answers one row per question will do: the chance of the second. A
+    class may be NaN where the problem says it.
 
-    ``1 - worker_error`` where the outcome is 1, ``worker_error`` where it is 0, one half where it
-    is ``-``. A `given` table replaces that wherever it is not NaN.
-
-    >>> problem = Problem(["a", "b", "c"], None, ["q"], [[0, 1, "-"]], 0.1)
-    >>> yes_probability(problem).tolist()
-    [[0.1, 0.9, 0.5]]
-    >>> yes_probability(problem, [[np.nan, np.nan, 0.7]]).tolist()
-    [[0.1, 0.9, 0.7]]
+    >>> problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1)
+    >>> read_table(problem, [[0.2, 0.9]]).round(3).tolist()
+    [[[0.8, 0.1]], [[0.2, 0.9]]]
     """
-    problem.require_yes_no("yes_probability")
-    error, outcome = problem.worker_error, problem.outcome
-    yes = np.where(outcome == 1, 1 - error, np.where(outcome == DASH, 0.5, error))
-    if given is None:
-        return yes
-    try:
-        table = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise CrowdtreeError("yes_probability: expected a table of numbers") from None
-    if table.shape != yes.shape:
+    problem.require_one_source("table")
+    table, columns = read_floats(given, "table"), subtypes or problem.n_classes
+    shape = (int(problem.n_answers.max()), problem.n_questions, columns)
+    if problem.is_yes_no and table.shape == shape[1:]:
+        table = np.stack([1 - table, table])
+    if table.shape != shape:
         raise CrowdtreeError(
-            f"yes_probability: expected {yes.shape[0]} questions x {yes.shape[1]} classes, "
-            f"got shape {table.shape}"
+            f"table: expected {shape[0]} answers x {shape[1]} questions x {columns} "
+            f"{'sub-types' if subtypes else 'classes'}, got shape {table.shape}"
         )
-    if np.any((table < 0) | (table > 1)):
-        raise CrowdtreeError("yes_probability: every entry must lie in [0, 1], or be NaN")
-    return np.where(np.isnan(table), yes, table)
+    exists = np.arange(shape[0])[:, None, None] < problem.n_answers[:, None]
+    given_whole = np.abs(table.sum(axis=0) - 1) <= 1e-6
+    left_out = np.isnan(table).any(axis=0) & (subtypes is None)
+    if np.any((table < 0) | ((table > 0) & ~exists)) or not np.all(given_whole | left_out):
+        raise CrowdtreeError(
+            "table: expected shares from 0 to 1 that add up to 1 over the answers of each question"
+        )
+    return table
 
 
 def binary_entropy(probability: ArrayLike) -> FloatArray:
@@ -73,6 +70,15 @@ def binary_entropy(probability: ArrayLike) -> FloatArray:
     tiny = np.finfo(np.float64).tiny
     yes, no = np.log2(np.maximum(p, tiny)), np.log2(np.maximum(1 - p, tiny))
     return np.asarray(np.abs(p * yes + (1 - p) * no))
+
+
+class Respondent(NamedTuple):
+    """Who answers about each of some items: skill, and spammers with their chances."""
+
+    skill: FloatArray
+    spams: NDArray[np.bool_]
+    spam: FloatArray
+    """``P(answer)`` of a spammer, ``[answer, option]``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,32 +117,45 @@ class AnswerModel:
     def of(
         problem: Problem, given: ArrayLike | None = None, shared_difficulty: float | None = None
     ) -> AnswerModel:
-        """Make the model of a problem; `given` P(yes) replaces outcome and error where not NaN.
+        """Make the model of a problem; a `given` table replaces its own where not NaN.
 
         Without `shared_difficulty` it is the problem's `dependence`.
         """
         if shared_difficulty is None:
             shared_difficulty = problem.dependence
         rho = check_dependence(shared_difficulty, "shared_difficulty")
-        if problem.is_yes_no:
-            return TwoAnswers.of_yes_no(problem, given, rho)
-        if given is not None:
-            problem.require_yes_no("yes_probability")
-        if len(problem.sources) > 1:
+        if given is None and len(problem.sources) > 1:
             return SourceAnswers.of_sources(problem, rho)
-        known = problem.unsure is not None
-        table = np.zeros((1, problem.channel.shape[1] + 1, *problem.outcome.shape))
-        table[:, :-1] = problem.channel
-        exists = np.arange(table.shape[1] - 1)[:, None] < problem.n_answers
-        table[:, :-1] = np.where(exists[:, :, None], np.maximum(table[:, :-1], LEAST), 0.0)
-        if problem.unsure is not None:
-            unsure = np.clip(problem.unsure, LEAST, 1 - LEAST)
-            table[:, :-1] *= 1 - unsure
-            table[:, -1] = unsure
+        share, right = problem.channel[0], problem.right
+        if given is not None:
+            table = read_table(problem, given)
+            kept = np.isnan(table).any(axis=0)
+            right = np.where(kept, right, likeliest(table))
+            share = np.where(kept, share, table)
+        return AnswerModel.of_table(problem, share, right, rho, problem.unsure)
+
+    @staticmethod
+    def of_table(
+        problem: Problem,
+        share: FloatArray,
+        right: NDArray[np.bool_],
+        rho: float = 0.0,
+        unsure: FloatArray | None = None,
+    ) -> AnswerModel:
+        """Make the model of a table ``[answer, question, class]``, or of finer hypotheses."""
+        if problem.is_yes_no:
+            return TwoAnswers(np.clip(share[1], LEAST, 1 - LEAST), right, rho)
+        table = np.zeros((1, len(share) + 1, *share.shape[1:]))
+        exists = np.arange(len(share))[:, None, None] < problem.n_answers[:, None]
+        table[0, :-1] = np.where(exists, np.maximum(share, LEAST), 0.0)
+        if unsure is not None:
+            chance = np.clip(unsure, LEAST, 1 - LEAST)
+            table[:, :-1] *= 1 - chance
+            table[:, -1] = chance
         table /= table.sum(axis=1, keepdims=True)
-        right = np.concatenate([problem.right, np.zeros((1, *problem.outcome.shape), dtype=bool)])
+        right = np.concatenate([right, np.zeros((1, *share.shape[1:]), dtype=bool)])
         table.flags.writeable = False
-        return AnswerModel(table, right, rho, known)
+        return AnswerModel(table, right, rho, unsure is not None)
 
     @property
     def slots(self) -> int:
@@ -192,9 +211,48 @@ class AnswerModel:
         if skill:
             share = skilled_answers(share, self.right[:, question], np.asarray(skill))
         if counts is not None and self.shared_difficulty:
-            rho, asked = self.shared_difficulty, self._asked(counts)
-            share = ((1 - rho) * share + rho * counts[:, None]) / ((1 - rho) + rho * asked)
+            share = urn(share, self.shared_difficulty, counts[:, None], self._asked(counts))
         return share
+
+    def sample(
+        self,
+        option: NDArray[Any],
+        cls: NDArray[Any],
+        before: NDArray[Any],
+        number: FloatArray,
+        by: Respondent | None = None,
+    ) -> NDArray[np.int8]:
+        """Draw the next answers about items of known class, by their uniform numbers.
+
+        `before` are the answers so far (:meth:`before`); `by` says who answers, if not an average
+        worker.
+        """
+        return self.draw(self._of_items(option, cls, before, by), number)
+
+    def _of_items(
+        self,
+        option: NDArray[Any],
+        cls: NDArray[Any],
+        before: NDArray[Any],
+        by: Respondent | None,
+    ) -> FloatArray:
+        """P(answer) of the next answers about items of known class, as ``[answer, item]``."""
+        share: FloatArray = self.table[0][:, option, cls]
+        if by is not None:
+            share = skilled_answers(share, self.right[:, option, cls], by.skill)
+            share = np.where(by.spams, by.spam[:, option], share)
+        return urn(share, self.shared_difficulty, before, self._asked(before))
+
+    def draw(self, share: FloatArray, number: FloatArray) -> NDArray[np.int8]:
+        """Draw an answer from each column of chances, by its uniform number.
+
+        >>> problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
+        >>> AnswerModel.of(problem).draw(np.array([[0.2, 0.2], [0.8, 0.8]]), np.array([0.7, 0.9]))
+        array([1, 0], dtype=int8)
+        """
+        edges = np.cumsum(share, axis=0)
+        value = np.minimum((number * edges[-1] >= edges).sum(axis=0), len(edges) - 1)
+        return np.where(value == self.slots - 1, UNSURE, value).astype(np.int8)
 
     def before(self, counts: NDArray[Any], row: NDArray[Any], option: NDArray[Any]) -> NDArray[Any]:
         """Take the answers so far that the next one may depend on, from those of many items.
@@ -245,8 +303,8 @@ class AnswerModel:
         share = self.table[0][:, question]  # [answer, row, class]
         if skill is not None:
             share = skilled_answers(share, self.right[:, question], skill[:, None])
-        rho, asked = self.shared_difficulty, self._asked(counts)[:, None]
-        share = ((1 - rho) * share + rho * counts[:, :, None]) / ((1 - rho) + rho * asked)
+        asked = self._asked(counts)[:, None]
+        share = urn(share, self.shared_difficulty, counts[:, :, None], asked)
         with np.errstate(divide="ignore"):
             found = np.log(share[slot, np.arange(len(slot))])
         return np.where((slot == self.slots - 1)[:, None] & (not self.knows_unsure), 0.0, found)
@@ -271,28 +329,14 @@ class TwoAnswers(AnswerModel):
     sign: NDArray[np.int8]
 
     def __init__(
-        self, yes: FloatArray, sign: NDArray[np.int8], shared_difficulty: float = 0.0
+        self, yes: FloatArray, right: NDArray[np.bool_], shared_difficulty: float = 0.0
     ) -> None:
         put = object.__setattr__
+        yes.flags.writeable = False
         put(self, "yes", yes)
-        put(self, "sign", sign)
+        put(self, "sign", right[1].astype(np.int8) - right[0])
         put(self, "shared_difficulty", shared_difficulty)
         put(self, "knows_unsure", False)
-
-    @classmethod
-    def of_yes_no(
-        cls, problem: Problem, given: ArrayLike | None = None, rho: float = 0.0
-    ) -> TwoAnswers:
-        """Make the model of a problem of yes/no questions."""
-        problem.require_yes_no("model")
-        yes = yes_probability(problem, given)
-        sign = np.where(problem.outcome == DASH, 0, 2 * problem.outcome - 1)
-        if given is not None:
-            replaced = ~np.isnan(np.asarray(given, dtype=np.float64))
-            sign = np.where(replaced, np.sign(yes - 0.5), sign)
-        yes = np.clip(yes, LEAST, 1 - LEAST)
-        yes.flags.writeable = False
-        return cls(yes, sign.astype(np.int8), rho)
 
     @property
     def slots(self) -> int:
@@ -311,9 +355,7 @@ class TwoAnswers(AnswerModel):
 
     def replaced(self, telling: FloatArray, shared_difficulty: float) -> TwoAnswers:
         """Make the same model with other probabilities of the answers."""
-        yes = np.array(telling[1])
-        yes.flags.writeable = False
-        return TwoAnswers(yes, self.sign, shared_difficulty)
+        return TwoAnswers(np.array(telling[1]), self.right, shared_difficulty)
 
     @cached_property
     def right(self) -> NDArray[np.bool_]:
@@ -341,6 +383,27 @@ class TwoAnswers(AnswerModel):
         before = (0, 0) if counts is None else (int(counts[1]), int(counts[0] + counts[1]))
         yes = self.yes_given(question, skill, *before)
         return np.stack([1 - yes, yes, np.zeros(yes.shape)])
+
+    def sample(
+        self,
+        option: NDArray[Any],
+        cls: NDArray[Any],
+        before: NDArray[Any],
+        number: FloatArray,
+        by: Respondent | None = None,
+    ) -> NDArray[np.int8]:
+        """Draw yes where the number is below its chance."""
+        yes: FloatArray = self.yes[option, cls]
+        if by is not None:
+            yes = skilled(yes, self.sign[option, cls], by.skill)
+            yes = np.where(by.spams, by.spam[1, option], yes)
+        if self.shared_difficulty:
+            yes = urn(yes, self.shared_difficulty, before[1], before[0] + before[1])
+        return (number < yes).astype(np.int8)
+
+    def draw(self, share: FloatArray, number: FloatArray) -> NDArray[np.int8]:
+        """Draw yes where the number is below its chance."""
+        return np.asarray(number < share[1]).astype(np.int8)
 
     def after(self, option: NDArray[Any], before: NDArray[Any]) -> list[FloatArray]:
         """P(no | class) and P(yes | class) of the next answers, one row per option."""
@@ -479,6 +542,17 @@ class SourceAnswers(AnswerModel):
         share = self._shares(option, before, None)
         return list(share if self.knows_unsure else share[:-1])
 
+    def _of_items(
+        self,
+        option: NDArray[Any],
+        cls: NDArray[Any],
+        before: NDArray[Any],
+        by: Respondent | None,
+    ) -> FloatArray:
+        """P(answer) of the next answers about items of known class, as ``[answer, item]``."""
+        share = self._shares(option, before, None if by is None else by.skill, cls)
+        return share if by is None else np.where(by.spams, by.spam[:, option], share)
+
     def chances(
         self, question: int, skill: float = 0.0, counts: NDArray[Any] | None = None
     ) -> FloatArray:
@@ -514,16 +588,19 @@ class SourceAnswers(AnswerModel):
         return np.where(neutral[:, None], 0.0, np.log(np.maximum(share, LEAST)))
 
     def _shares(
-        self, option: NDArray[Any], before: NDArray[Any], skill: FloatArray | None
+        self,
+        option: NDArray[Any],
+        before: NDArray[Any],
+        skill: FloatArray | None,
+        cls: NDArray[Any] | None = None,
     ) -> FloatArray:
-        """``P(answer | class)`` of the next answers, as ``[answer, row, class]``."""
-        found = np.empty((self.slots, len(option), self.table.shape[-1]))
+        """``P(answer | class)`` of the next answers, as in :meth:`next_answers`."""
+        found = np.empty((self.slots, len(option), *(self.table.shape[-1:] if cls is None else ())))
         for one in np.unique(option).tolist():
             rows = np.flatnonzero(option == one)
             source, question = divmod(one, self.table.shape[2])
-            found[:, rows] = self.next_answers(
-                source, question, before[:, rows], None if skill is None else skill[rows]
-            )
+            mine, here = (None if each is None else each[rows] for each in (skill, cls))
+            found[:, rows] = self.next_answers(source, question, before[:, rows], mine, here)
         return found
 
     def next_answers(
@@ -555,15 +632,15 @@ class SourceAnswers(AnswerModel):
         if cls is not None:
             given, weight = given[:, :, 0, cls], weight[:, :, np.arange(len(cls)), cls]
         if skill is not None:
-            right = np.broadcast_to(self.right[:, question, None], given.shape[1:])
-            level = skill[:, None]
-            if cls is not None:
-                right, level = self.right[:, question, cls], skill
+            right = self.right[:, question]
+            right, level = (
+                (right[:, None], skill[:, None]) if cls is None else (right[:, cls], skill)
+            )
             given = np.stack([skilled_answers(table, right, level) for table in given])
         rho = float(self.dependence[source])
         if rho:
             mine = heard[source] if cls is not None else heard[source][:, :, None]
-            given = ((1 - rho) * given + rho * mine) / ((1 - rho) + rho * mine.sum(axis=0))
+            given = urn(given, rho, mine, mine.sum(axis=0))
         return np.asarray((weight * given).sum(axis=0))
 
     def _causes_of(self, question: int) -> Causes:
@@ -575,6 +652,11 @@ class SourceAnswers(AnswerModel):
             wrong[-1] = False  # "can't tell" is not wrong
             known[question] = Causes.of(channel, wrong, self.shared)
         return known[question]
+
+
+def likeliest(share: FloatArray) -> NDArray[np.bool_]:
+    """Answers that no other is more likely than, ``[answer, question, class]``."""
+    return np.asarray(share == share.max(axis=0))
 
 
 def answers_before(

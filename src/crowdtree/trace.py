@@ -348,17 +348,10 @@ def _from_crowd(
     item = start_item(policy, ITEM)
     while item.label is None:
         question = open_questions(policy, item)[0]
-        chances = model.chances(question)[:, truth]
-        said = UNSURE if (k := _drawn(source, chances)) == model.slots - 1 else k
+        chances = model.chances(question)[:, truth, None]
+        said = int(model.draw(chances, np.array([source.random()]))[0])
         item = advance(policy, item, Event(ITEM, question, f"worker {len(item.events) + 1}", said))
     return from_item(policy, item, problem.classes[truth])
-
-
-def _drawn(rng: np.random.Generator, chances: NDArray[np.float64]) -> int:
-    """Draw an answer; with two, yes where the number drawn is below its chance."""
-    if chances.shape[0] == 3 and not chances[2]:
-        return int(rng.random() < chances[1])
-    return int(np.searchsorted(np.cumsum(chances), rng.random() * chances.sum(), side="right"))
 
 
 class _SourcesWalk:
@@ -410,9 +403,9 @@ def _from_sources(
     first = np.zeros(1, dtype=np.intp)
     while isinstance(walk.next, Ask):
         option = np.array([to_option(problem, walk.next.asked[0])])
-        tables = model.after(option, model.before(counts[:, None], first, option))
-        place = _drawn(rng, np.array([table[0, truth] for table in tables]))
-        counts[place, option] += 1
+        before = model.before(counts[:, None], first, option)
+        said = int(model.sample(option, np.array([truth]), before, np.array([rng.random()]))[0])
+        counts[model.slot(said), option] += 1
         source, question = divmod(int(option[0]), problem.n_questions)
-        walk.hear(question, source, UNSURE if place == model.slots - 1 else place)
+        walk.hear(question, source, said)
     return walk.trace(problem.classes[truth])

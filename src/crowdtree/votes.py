@@ -150,6 +150,18 @@ def answer_rows(problem: Problem, question: Any, cls: Any, answers: Sequence[int
     return np.moveaxis(rows, 0, -1)
 
 
+def two_verdicts(problem: Problem, question: Any, cls: Any, wrong: FloatArray) -> list[FloatArray]:
+    """Chance of either verdict on a plain question with two answers, given that of a wrong one.
+
+    >>> problem = Problem(["a", "b", "c"], None, ["q"], [[0, 1, "-"]], 0.1)
+    >>> np.round(two_verdicts(problem, 0, np.arange(3), np.full(3, 0.2)), 3).tolist()
+    [[0.8, 0.2, 0.5], [0.2, 0.8, 0.5]]
+    """
+    outcome = problem.outcome[question, cls]
+    yes = np.where(outcome == 1, 1 - wrong, np.where(outcome == DASH, 0.5, wrong))
+    return [1 - yes, yes]
+
+
 def branch_chances(
     problem: Problem,
     rule: VoteRule,

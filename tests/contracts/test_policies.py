@@ -78,7 +78,7 @@ def policies():
         problem,
         label=list(label),
         share=problem.prior,
-        yes_probability=[[0.5 + 0.4 * (-1) ** (c + q) for c in label] for q in range(5)],
+        table=[[0.5 + 0.4 * (-1) ** (c + q) for c in label] for q in range(5)],
     )
 
 

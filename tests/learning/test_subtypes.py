@@ -65,7 +65,7 @@ def test_shares_add_up_to_the_prior_and_the_seed_decides(mixed, subtypes):
 def test_labels_of_new_items_are_better_and_the_belief_is_honest(mixed, subtypes):
     learned, truth, values = mixed
     options = {"target_error": 0.0, "max_answers": 12, "repeats": 1}
-    plain = AdaptivePolicy(learned.problem, yes_probability=learned.table[1], strict=False,
+    plain = AdaptivePolicy(learned.problem, table=learned.table[1], strict=False,
                            **options)  # fmt: skip
     right, surprise = {}, {}
     for name, policy in (("plain", plain), ("kinds", subtypes.policy(**options))):
@@ -119,7 +119,7 @@ def test_one_sub_type_a_class_is_the_plain_policy(loss):
     problem = ct.example("table1").replace(loss=loss)
     plain = AdaptivePolicy(problem, 0.02, 15)
     same = SubtypePolicy(problem, label=range(problem.n_classes), share=problem.prior,
-                         yes_probability=plain.model.yes, target_error=0.02,
+                         table=plain.model.yes, target_error=0.02,
                          max_answers=15)  # fmt: skip
     rng = np.random.default_rng(4)
     for _ in range(20):
@@ -198,7 +198,7 @@ def test_asking_by_the_loss_saves_answers(subtypes):
 def test_a_question_about_sub_types_alone_tells_nothing():
     problem = ct.Problem(["a", "b"], None, ["kind", "class"], [["-", 1], [0, 1]], 0.3)
     yes = [[0.0, 1.0, 0.0, 1.0], [0.3, 0.3, 0.7, 0.7]]
-    policy = SubtypePolicy(problem, label=[0, 0, 1, 1], share=[0.25] * 4, yes_probability=yes)
+    policy = SubtypePolicy(problem, label=[0, 0, 1, 1], share=[0.25] * 4, table=yes)
     assert policy.ask(policy.start()) == Ask((1,))
     assert policy.ask(policy.start(), exclude=[1]) == Ask(())
 
@@ -239,12 +239,12 @@ def test_a_problem_of_sub_types_is_designed_with(subtypes):
     [
         ({"label": [0, 0, 0]}, "every class from 0 to 1"),
         ({"share": [0.5, 0.5, 0.5]}, "add up to 1"),
-        ({"yes_probability": [[0.1, 0.2]]}, "1 questions x 3 sub-types"),
+        ({"table": [[0.1, 0.2]]}, "1 questions x 3 sub-types"),
     ],
 )
 def test_policy_refuses_a_mixture_that_does_not_fit(change, said):
     problem = ct.Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1)
-    good = {"label": [0, 1, 1], "share": [0.5, 0.25, 0.25], "yes_probability": [[0.1, 0.8, 0.9]]}
+    good = {"label": [0, 1, 1], "share": [0.5, 0.25, 0.25], "table": [[0.1, 0.8, 0.9]]}
     assert SubtypePolicy(problem, **good).share.sum() == 1
     with pytest.raises(CrowdtreeError, match=said):
         SubtypePolicy(problem, **{**good, **change})
@@ -326,5 +326,8 @@ def test_sub_types_of_questions_with_several_answers():
     np.testing.assert_allclose(saved["table"], exact, atol=1e-8)
     with pytest.raises(ct.CrowdtreeError, match="expected 3 answers x 2 questions x 4 sub-types"):
         SubtypePolicy(problem, **{**given, "table": exact[:2]})
-    with pytest.raises(ct.CrowdtreeError, match="yes_probability, table: expected one of them"):
-        SubtypePolicy(problem, label=[0, 1], share=[0.5, 0.5])
+    unequal = np.where(exact > 0, 0.4, 0.0)
+    with pytest.raises(ct.CrowdtreeError, match="table: expected shares from 0 to 1 that add up"):
+        SubtypePolicy(problem, **{**given, "table": unequal})
+    with pytest.raises(ct.CrowdtreeError, match="table: expected shares from 0 to 1 that add up"):
+        SubtypePolicy(problem, **{**given, "table": np.where(exact > 0, np.nan, 0.0)})

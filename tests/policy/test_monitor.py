@@ -284,10 +284,10 @@ def test_every_policy_can_be_watched_and_revised(kind):
             problem,
             label=[0, 0, 1, 2, 3, 4],
             share=np.full(6, 1 / 6),
-            yes_probability=np.random.default_rng(0).uniform(0.05, 0.95, (5, 6)),
+            table=np.random.default_rng(0).uniform(0.05, 0.95, (5, 6)),
         ),
         "given": lambda: AdaptivePolicy(
-            problem, 0.01, yes_probability=np.clip(AnswerModel.of(problem).yes, 0.1, 0.9)
+            problem, 0.01, table=np.clip(AnswerModel.of(problem).yes, 0.1, 0.9)
         ),
         "calibrated": lambda: AdaptivePolicy(
             problem, 0.05, calibration=ct.Calibration(0.8, 0.1), strict=False

@@ -395,9 +395,26 @@ def test_dash_is_an_even_answer_or_what_is_given():
     policy = AdaptivePolicy(problem, 0.5)
     posterior = policy.posterior(policy.update(policy.start(), Answer(0, 1)))
     np.testing.assert_allclose(posterior, np.array([0.1, 0.9, 0.5]) / 1.5)
-    given = AdaptivePolicy(problem, 0.5, yes_probability=[[np.nan, np.nan, 0.8]])
+    given = AdaptivePolicy(problem, 0.5, table=[[np.nan, np.nan, 0.8]])
     posterior = given.posterior(given.update(given.start(), Answer(0, 1)))
     np.testing.assert_allclose(posterior, np.array([0.1, 0.9, 0.8]) / 1.8)
+
+
+def test_a_table_replaces_cells_of_questions_with_several_answers():
+    cap = ["red", "brown", "white"]
+    problem = Problem(["a", "b"], None, ["cap"], [["red", "white"]], 0.2, answers=[cap])
+    own, told = problem.channel[0, :, 0, 0], np.array([0.2, 0.5, 0.3])
+    table = np.stack([np.full(3, np.nan), told], axis=1)[:, None]
+    policy = AdaptivePolicy(problem, 0.3, table=table, strict=False)
+    again = policy_from_dict(problem, json.loads(json.dumps(policy.to_dict())))
+    for answer in range(3):
+        joint = np.array([own[answer], told[answer]])
+        for one in (policy, again):
+            posterior = one.posterior(one.update(one.start(), Answer(0, answer)))
+            np.testing.assert_allclose(posterior, joint / joint.sum())
+    skilled = policy.posterior(policy.update(policy.start(), Answer(0, 1, skill=1.0)))
+    strong = np.array([0.1 / (0.8 * np.e + 0.2), 0.5 * np.e / (0.5 * np.e + 0.5)])
+    np.testing.assert_allclose(skilled, strong / strong.sum())
 
 
 def test_faultless_workers_may_contradict_each_other():
@@ -463,7 +480,7 @@ def policies(problem):
             shared_difficulty=0.1,
             width=2,
             endgame=2,
-            yes_probability=np.full((8, 5), 0.3) + 0.1 * problem.outcome,
+            table=np.full((8, 5), 0.3) + 0.1 * problem.outcome,
             strict=False,
         ),
         BatchPolicy(problem, 3),

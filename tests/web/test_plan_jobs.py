@@ -47,7 +47,7 @@ def policies() -> list[Policy]:
             problem,
             label=np.arange(problem.n_classes),
             share=problem.prior,
-            yes_probability=np.full(problem.outcome.shape, 0.3),
+            table=np.full(problem.outcome.shape, 0.3),
         ),
     ]
 
@@ -83,7 +83,7 @@ def test_a_definition_is_in_the_form_of_the_files() -> None:
     [
         ("adaptive", {"max_answers": 10**12}, "put max_answers next to options"),
         ("adaptive", {"colour": "red"}, "cannot be read"),
-        ("adaptive", {"yes_probability": [[1, 2], [3]]}, "yes_probability"),
+        ("adaptive", {"table": [[1, 2], [3]]}, "table"),
         ("adaptive", {"price": "much"}, ""),
         ("adaptive", {"calibration": {"reached": 7}}, ""),
         ("adaptive", {"calibration": "none"}, ""),
@@ -93,7 +93,7 @@ def test_a_definition_is_in_the_form_of_the_files() -> None:
         ("batch", {"votes": "x"}, ""),
         ("batch", {"decoder": []}, ""),
         ("subtypes", {}, "cannot be read"),
-        ("subtypes", {"label": [0, 1], "share": [1], "yes_probability": "x"}, ""),
+        ("subtypes", {"label": [0, 1], "share": [1], "table": "x"}, ""),
     ],
 )
 def test_bad_options_are_refused(app: Lab, kind: str, options: object, words: str) -> None:

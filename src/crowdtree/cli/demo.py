@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from crowdtree.planning import PlanChoices
     from crowdtree.report import LiveCampaign
 
-EXAMPLE, SEVERAL = "animals", "leaves"
+EXAMPLE, SEVERAL, MIXED = "animals", "leaves", "triage"
+LOSS = 0.2
 ERROR, PRICE = 0.01, 0.02
 ITEMS, KNOWN = 120, 20
 PEOPLE, SPAMMERS = 25, 2
@@ -52,6 +53,7 @@ class Demo:
         choices = self.plan()
         self.simulate(choices)
         self.several()
+        self.mixed()
         live = self.campaign(choices)
         notes = [("Learned from the answers", self.learn()), ("Audited", self.audit())]
         self.begin("Report", "report", self.path("plan.json"))
@@ -123,6 +125,24 @@ class Demo:
             f"answers: {shown[0]}.",
             f"The same people, asked yes/no questions about every answer: {shown[1]}. Both are "
             "simulated.",
+        )
+
+    def mixed(self) -> None:
+        """Find the cheapest mix of people, models and an expert."""
+        problem = files.example(MIXED)
+        self.begin("People, models and an expert", "plan", f"example:{MIXED}", "--max-loss", LOSS)
+        with progress(job_words) as watch:
+            choices = plan(problem, max_loss=LOSS, time_limit=1, progress=watch)
+        self.results["mixed"] = choices.to_dict()
+        chosen, people = choices.mixes[0], choices.mixes[choices.mix_names.index("people only")]
+        assert chosen.performance is not None
+        assert people.performance is not None
+        parts = ", ".join(f"{name} {number(cost)}" for name, cost in chosen.cost.items() if cost)
+        self.say(
+            f"{problem.n_classes} kinds of e-mails, {plural(len(problem.sources), 'source')} whose "
+            f"errors have causes in common, and an expert. Expected loss at most {LOSS}.",
+            f"[bold]{number(chosen.performance.cost)} per item for answers[/] with a mix ({parts}); "
+            f"{number(people.performance.cost)} with people only. Both are simulated.",
         )
 
     def campaign(self, choices: PlanChoices) -> LiveCampaign:

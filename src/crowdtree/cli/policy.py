@@ -11,7 +11,6 @@ import typer
 from crowdtree.cli import inputs
 from crowdtree.cli.options import ExtraWorkers, Reading, ReadingGroups, given, share_option
 from crowdtree.errors import CrowdtreeError, one_line
-from crowdtree.likelihood import yes_probability
 from crowdtree.policy.spec import PolicySpec, make_policy
 from crowdtree.problem import Problem
 
@@ -84,8 +83,8 @@ def check_target(problem: Problem, target_error: float) -> None:
     """
     if target_error:
         return
-    yes = yes_probability(problem)
-    excluded = (yes > 0).T @ (yes == 0) | (yes < 1).T @ (yes == 1)  # [truth, other]
+    chance = problem.channel.reshape(-1, problem.n_classes)  # of every answer to every question
+    excluded = (chance > 0).T @ (chance == 0)  # [truth, other]
     np.fill_diagonal(excluded, True)
     if not excluded.all():
         truth, other = (one_line(problem.classes[c]) for c in np.argwhere(~excluded)[0])

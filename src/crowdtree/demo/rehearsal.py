@@ -22,7 +22,7 @@ import numpy as np
 
 from crowdtree.client import Client, work
 from crowdtree.errors import CrowdtreeError
-from crowdtree.likelihood import TwoAnswers
+from crowdtree.likelihood import AnswerModel
 from crowdtree.problem import Problem
 from crowdtree.report import LiveCampaign, LiveWorker
 from crowdtree.store.reliability import expected_right
@@ -197,12 +197,12 @@ def _answerer(
     person: Person, problem: Problem, truth: dict[str, int], rng: np.random.Generator
 ) -> Callable[[dict[str, Any], dict[str, Any]], bool]:
     """Make the answering function of a simulated worker."""
-    model = TwoAnswers.of_yes_no(problem)
+    model = AnswerModel.of(problem, shared_difficulty=0.0)
     place = {name: q for q, name in enumerate(problem.questions)}
 
     def answer(item: dict[str, Any], question: dict[str, Any]) -> bool:
         cls = truth[item["task"]]
-        yes = model.yes_given(place[question["name"]], person.skill)[cls]
+        yes = model.chances(place[question["name"]], person.skill)[1, cls]
         return bool(rng.random() < (0.5 if person.spammer else yes))
 
     return answer

@@ -139,16 +139,16 @@ class AllPlans:
         if several:
             self._sum_several()
         else:
-            self._sum_yes_no()
+            self._sum_alike()
 
-    def _sum_yes_no(self) -> None:
+    def _sum_alike(self) -> None:
         """Tables of the bound where a vote does the same wherever it is taken."""
         options = self.options
         definite = self.problem.outcome != DASH
         self.error = options.error.transpose(1, 0, 2)  # question, option, class
         self.cost = options.cost.transpose(1, 0, 2)
-        yes = np.array([options.yes(q) for q in range(self.problem.n_questions)])
-        self.chance = np.stack([1 - yes, yes], axis=2)  # question, option, answer, class
+        questions = range(self.problem.n_questions)
+        self.chance = np.array([options.verdicts(q) for q in questions])  # and as `verdicts`
         worst = np.where(definite, self.problem.worker_error, 0.0)
         if (worst > 0.5).any():  # a vote may make these worse: take the largest fused error
             lost = np.broadcast_to(

@@ -71,7 +71,7 @@ class Verdicts:
         same = options.vote == "majority"
         if options.problem.is_yes_no:
             classes = np.arange(1 if same else options.problem.n_classes)
-            return [options.yes(key)], options.at(np.intp(key), classes)[1]
+            return [options.verdicts(key)[:, 1].copy()], options.at(np.intp(key), classes)[1]
         made = options.branching(*key)
         return list(made.chance.transpose(1, 0, 2)[1:]), made.cost[:, :1] if same else made.cost
 

@@ -17,7 +17,7 @@ from crowdtree.fixed_plan import Vote
 from crowdtree.plurality import ENDLESS
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
-from crowdtree.votes import VOTES, CellVotes, answer_rows, branch_chances
+from crowdtree.votes import VOTES, CellVotes, answer_rows, branch_chances, two_verdicts
 
 FloatArray = NDArray[np.float64]
 Index = NDArray[np.intp] | NDArray[np.int32] | np.intp
@@ -127,8 +127,7 @@ class Options:
         problem, rule = self.problem, VOTES[self.vote]
         every = np.arange(problem.n_classes)
         if problem.is_yes_no:
-            yes = self.yes(question)
-            return Branching(np.stack([1 - yes, yes], axis=1), *self.at(np.intp(question), every))
+            return Branching(self.verdicts(question), *self.at(np.intp(question), every))
         usable = self.usable[:, question]
         votes = self.votes[usable]
         shape = (len(self.votes), len(answers), len(every))
@@ -149,11 +148,11 @@ class Options:
         usual = 0 if self.problem.is_yes_no else tree.usual_answer[node]
         return self.branching(int(tree.question[node]), answers, usual)
 
-    def yes(self, question: int) -> FloatArray:
-        """Probability of the verdict yes, for each option and class, dashes included."""
-        outcome = self.problem.outcome[question]
-        error, _ = self.at(np.intp(question), np.arange(len(outcome)))
-        return np.where(outcome == 1, 1 - error, np.where(outcome == DASH, 0.5, error))
+    def verdicts(self, question: int) -> FloatArray:
+        """Probability of either of two verdicts, as ``[option, answer, class]``."""
+        every = np.arange(self.problem.n_classes)
+        error, _ = self.at(np.intp(question), every)
+        return np.stack(two_verdicts(self.problem, question, every, error), axis=1)
 
     def least(self, price: float) -> FloatArray:
         """Least error plus price of each question and class over the options."""

@@ -160,7 +160,7 @@ def _left_out(
 
 def _open_cells(problem: Problem, table: NDArray[np.float64]) -> dict[str, Any]:
     """Rates of a policy's open cells, where the problem does not hold the table itself."""
-    return {"yes_probability": table[1]} if problem.is_yes_no else {}
+    return {"table": table} if problem.table is None else {}
 
 
 def _best_endgame(left_out: list[_LeftOut], max_answers: int, at_the_end: bool) -> int:

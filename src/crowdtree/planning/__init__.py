@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.bounds import prices_by_question
 from crowdtree.checking import check_call, named_options
 from crowdtree.errors import CrowdtreeError
 from crowdtree.frontiers import Goal
@@ -185,7 +186,7 @@ def _choices(
     """Recommend one of the choices, and say why."""
     first, second = adaptive[0], tree[0]
     missing = adaptive[1] or tree[1]
-    given = None if prices is None else tuple(prices.tolist())
+    given = None if prices is None else tuple(prices_by_question(prices, problem).tolist())
     only = first or second
     if only is None:
         if goal.error is None and goal.loss is None:

@@ -217,6 +217,14 @@ class PlanChoices(Framed, Saved, Plotted, HtmlShown):
         return None if self.tree is None else self.tree.policy.plan
 
     @property
+    def mix_names(self) -> list[str]:
+        """Names of the mixes: the chosen one, people only, models only, or their sources."""
+        kind = {source.name: source.kind for source in self.problem.sources}
+        only = {("people",): "people only", ("model",): "models only"}
+        names = [only.get(tuple({kind[n] for n in mix.sources}), mix.name) for mix in self.mixes]
+        return [f"chosen: {name}" if not place else name for place, name in enumerate(names)]
+
+    @property
     def headline(self) -> str:
         """The recommended choice in one sentence."""
         words = self.recommended.summary

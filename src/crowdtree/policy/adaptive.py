@@ -15,8 +15,7 @@ from crowdtree.bounds import checked_price, price_by_question
 from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
-from crowdtree.likelihood import AnswerModel, TwoAnswers
-from crowdtree.outcomes import DASH
+from crowdtree.likelihood import AnswerModel, read_table
 from crowdtree.policy.base import (
     Answer,
     Ask,
@@ -101,9 +100,9 @@ class AdaptivePolicy(Guaranteed):
         Correlation of different people's answers to one question on one item, from 0
         (independent) to below 1; ``None`` for the problem's `dependence`. See
         :mod:`crowdtree.likelihood`.
-    yes_probability
-        ``P(yes | class)``, one row per question, in place of outcome and error wherever it is not
-        NaN. Without it ``-`` is answered yes and no equally often.
+    table
+        ``P(answer | class)`` as ``table[answer, question, class]``, in place of outcome and error
+        wherever it is not NaN. Where all questions have two answers, ``table[1]`` will do.
     width
         Most questions that are out for one item at the same time.
     endgame
@@ -153,7 +152,7 @@ class AdaptivePolicy(Guaranteed):
         price: ArrayLike | None = None,
         repeats: int | None = None,
         shared_difficulty: float | None = None,
-        yes_probability: ArrayLike | None = None,
+        table: ArrayLike | None = None,
         width: int = 1,
         endgame: int | None = None,
         strict: bool = True,
@@ -183,7 +182,8 @@ class AdaptivePolicy(Guaranteed):
         self.repeats = None if repeats is None else _checked_count(repeats, "repeats")
         self.sources = _checked_sources(sources, problem)
         self.limits = _limits(problem, self.repeats, self.sources)
-        self.model = AnswerModel.of(problem, yes_probability, shared_difficulty)
+        self.model = AnswerModel.of(problem, table, shared_difficulty)
+        self.table = None if table is None else read_table(problem, table)
         self.shared_difficulty = (
             problem.dependence if shared_difficulty is None else float(shared_difficulty)
         )
@@ -469,19 +469,13 @@ class AdaptivePolicy(Guaranteed):
 
     @cached_property
     def _tables(self) -> Dense:
-        answers = self.model.answers
-        if self.problem.is_yes_no:
-            outcome = self.problem.outcome
-            side = np.where(outcome == DASH, 0.5, outcome)
-            side = np.where(side == 0.5, np.round(answers[1], 9), side)
-            return Dense(answers, [1 - side, side], self.problem.loss)
-        right = self.problem.right
-        count, sources = right.sum(axis=0), (len(self.problem.sources), 1)
+        answers, right = self.model.answers, self.problem.right
+        count, shape = right.sum(axis=0), (len(self.problem.sources), 1)
+        share = np.tile(right / np.maximum(count, 1), shape)
+        settled = np.tile((count > 0) & (count < self.problem.n_answers[:, None]), shape)
         sides = [
-            np.where(
-                np.tile(count > 0, sources), np.tile(here / np.maximum(count, 1), sources), table
-            )
-            for here, table in zip(right, answers, strict=False)
+            np.where(settled, mine, table.round(9))
+            for mine, table in zip(share, answers, strict=False)
         ]
         return Dense(answers, sides, self.problem.loss)
 
@@ -578,11 +572,7 @@ class AdaptivePolicy(Guaranteed):
         for question in outstanding:
             rows = np.full(counts.shape[1], question)
             tables = self.model.after(rows, self.model.before(counts, np.arange(len(rows)), rows))
-            logs = (
-                [np.log1p(-tables[1]), np.log(tables[1])]
-                if len(tables) == 2
-                else [np.log(np.maximum(table, 1e-300)) for table in tables]
-            )
+            logs = [np.log(np.maximum(table, 1e-300)) for table in tables]
             log_joint = np.concatenate([log_joint + log for log in logs])
             said = np.repeat(np.arange(len(logs)), counts.shape[1])
             counts = np.concatenate([counts] * len(logs), axis=1)
@@ -638,7 +628,7 @@ class AdaptivePolicy(Guaranteed):
         return AdaptiveState(np.array(data["log_posterior"]), counts, load_prior(data))
 
     def to_dict(self) -> dict[str, Any]:
-        """Write the policy as plain JSON; a table of P(yes) only where one was given."""
+        """Write the policy as plain JSON; a table only where one was given."""
         shared = self.shared_difficulty
         price = self.question_price
         return {
@@ -649,7 +639,7 @@ class AdaptivePolicy(Guaranteed):
             "price": None if np.all(price == 1) else price.tolist(),
             "repeats": self.repeats,
             "shared_difficulty": None if shared == self.problem.dependence != 0 else shared,
-            "yes_probability": self._given_yes(),
+            "table": self._whole_table(),
             "width": self.width,
             "endgame": self.endgame,
             "strict": self.strict,
@@ -659,13 +649,12 @@ class AdaptivePolicy(Guaranteed):
             **self.discounting,
         }
 
-    def _given_yes(self) -> list[list[float]] | None:
-        """P(yes | class) where a table was given."""
-        plain = AnswerModel.of(self.problem)
-        if not isinstance(plain, TwoAnswers) or not isinstance(self.model, TwoAnswers):
+    def _whole_table(self) -> list[Any] | None:
+        """P(answer | class) where a table was given, the problem's own where that is NaN."""
+        if self.table is None:
             return None
-        same = np.array_equal(plain.yes, self.model.yes)
-        return None if same else self.model.yes.tolist()
+        whole = np.where(np.isnan(self.table), self.problem.channel[0], self.table)
+        return list(whole.tolist())
 
     @classmethod
     def from_dict(cls, problem: Problem, data: dict[str, Any]) -> AdaptivePolicy:

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from crowdtree.calibration import FEW, INDEPENDENT, Calibration, fit_tail
 from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
-from crowdtree.likelihood import yes_probability
 from crowdtree.policy.base import Answer, FloatArray
 from crowdtree.policy.item_prior import check_priors, start_of
 from crowdtree.policy.replay import Replayed, Sample, Stops, replay_steps
@@ -55,7 +54,7 @@ def table_key(problem: Problem) -> str:
     False
     """
     names = "\0".join((*problem.classes, "", *problem.questions))
-    table = yes_probability(problem) if problem.is_yes_no else problem.channel
+    table = problem.channel[0, 1] if problem.is_yes_no else problem.channel
     sketch = float(np.cos(np.arange(table.size)) @ table.ravel() / np.sqrt(table.size))
     return f"{hashlib.sha256(names.encode()).hexdigest()[:12]}:{sketch:.6f}"
 

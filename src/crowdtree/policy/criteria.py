@@ -7,14 +7,13 @@ every row with every question (matrix products), :class:`Pairs` row ``i`` with i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, reduce
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from crowdtree.likelihood import binary_entropy
 from crowdtree.loss import Loss
 from crowdtree.policy.base import FloatArray, product
 
@@ -31,8 +30,9 @@ class _Tables:
     """Functions of P(answer | class) that the criteria need, each computed when first used.
 
     `answers` has a table per answer; `sides` says which answers each class should give, as shares.
-    Two answers have closed forms: the second table says everything.
     """
+
+    mean: Callable[[FloatArray, FloatArray], FloatArray]
 
     def __init__(
         self,
@@ -47,16 +47,24 @@ class _Tables:
         """Weight of each class, given those of the columns of the tables."""
         return weight
 
-    @property
-    def two(self) -> bool:
-        """Whether there are two answers."""
-        return len(self.answers) == 2
+    def chances(
+        self, weight: FloatArray, tables: Sequence[FloatArray] | None = None
+    ) -> Sequence[FloatArray]:
+        """P(answer), an array per answer; of two answers the second says everything."""
+        tables = self.answers if tables is None else tables
+        if len(tables) == 2:
+            second = self.mean(weight, tables[1])
+            return [1 - second, second]
+        return [self.mean(weight, table) for table in tables]
 
     @cached_property
     def entropy(self) -> FloatArray:
-        if self.two:
-            return binary_entropy(self.answers[1])
         return entropy(self.answers)
+
+    @cached_property
+    def log2(self) -> Callable[[FloatArray], FloatArray]:
+        """Logarithm of a mean of a table; without clipping where no table has a 0."""
+        return np.log2 if all((table > 0).all() for table in self.answers) else _log2
 
     @cached_property
     def squared(self) -> list[FloatArray]:
@@ -67,9 +75,12 @@ def _log2(chance: FloatArray) -> FloatArray:
     return np.log2(np.maximum(chance, _TINY))
 
 
-def entropy(chances: Iterable[FloatArray]) -> FloatArray:
+def entropy(
+    chances: Sequence[FloatArray], log2: Callable[[FloatArray], FloatArray] = _log2
+) -> FloatArray:
     """Entropy in bits of answers with these probabilities, a table per answer."""
-    return np.asarray(-sum(chance * _log2(chance) for chance in chances))
+    first, *others = (chance * log2(chance) for chance in chances)
+    return -sum(others, first)
 
 
 class Dense(_Tables):
@@ -136,13 +147,7 @@ def information(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
     >>> information(np.array([[0.5, 0.5]]), Dense(coin)).round(3).tolist()
     [[0.5]]
     """
-    if tables.two:
-        yes = tables.mean(posterior, tables.answers[1])
-        # No clipping: the tables stay off 0 and 1, and so does every mean of them.
-        heard = -(yes * np.log2(yes) + (1 - yes) * np.log2(1 - yes))
-    else:
-        chances = (tables.mean(posterior, table) for table in tables.answers)
-        heard = entropy(chances)
+    heard = entropy(tables.chances(posterior), tables.log2)
     return np.asarray(heard - tables.mean_entropy(posterior))
 
 
@@ -177,17 +182,10 @@ def ec2(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
     [[0.304]]
     """
     square = posterior**2
-    if tables.two:
-        yes = tables.mean(posterior, tables.answers[1])
-        after = tables.mean(square, tables.squared[1]) / yes + tables.mean(
-            square, tables.squared[0]
-        ) / (1 - yes)
-    else:
-        parts = [
-            tables.mean(square, squares) / np.maximum(tables.mean(posterior, table), _TINY)
-            for table, squares in zip(tables.answers, tables.squared, strict=True)
-        ]
-        after = np.asarray(sum(parts))
+    after = sum(
+        tables.mean(square, squares) / np.maximum(chance, _TINY)
+        for chance, squares in zip(tables.chances(posterior), tables.squared, strict=True)
+    )
     return np.asarray(after - _column(square.sum(axis=1), tables))
 
 
@@ -203,19 +201,10 @@ def loss(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
     >>> loss(np.array([[0.5, 0.5]]), Dense(coin, None, costs)).round(3).tolist()
     [[0.838]]
     """
-    after: FloatArray | float
-    if tables.two:
-        yes = tables.mean(posterior, tables.answers[1])
-        said_no, said_yes = (
-            tables.each(log_confused, posterior, table) for table in tables.answers
-        )
-        after = yes * (said_yes - 2 * np.log2(yes)) + (1 - yes) * (said_no - 2 * np.log2(1 - yes))
-    else:
-        after = 0.0
-        for table in tables.answers:
-            chance = tables.mean(posterior, table)
-            said = tables.each(log_confused, posterior, table)
-            after = after + np.where(chance > 0, chance * (said - 2 * _log2(chance)), 0.0)
+    after: FloatArray | float = 0.0
+    for chance, table in zip(tables.chances(posterior), tables.answers, strict=True):
+        left = tables.each(log_confused, posterior, table) - 2 * _log2(chance)
+        after = after + np.where(chance > 0, chance * left, 0.0)
     fall = _column(log_confused(tables.by_class(posterior), tables.loss), tables) - after
     return np.asarray(information(posterior, tables) + LOSS_WEIGHT * fall)
 
@@ -223,16 +212,13 @@ def loss(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
 def gbs(posterior: FloatArray, tables: Dense | Pairs) -> FloatArray:
     """Generalised binary search: the most even split by the error-free answers, noise ignored.
 
-    With more than two answers: the smallest share of the likeliest answer.
+    The score is the share of all answers but the likeliest.
 
     >>> sides = [np.array([[1.0, 1.0, 0.0]]), np.array([[0.0, 0.0, 1.0]])]
     >>> gbs(np.array([[0.5, 0.3, 0.2]]), Dense(sides)).round(3).tolist()
     [[0.2]]
     """
-    if tables.two:
-        yes = tables.mean(posterior, tables.sides[1])
-        return np.minimum(yes, 1 - yes)
-    return np.asarray(1 - np.max([tables.mean(posterior, side) for side in tables.sides], axis=0))
+    return 1 - reduce(np.maximum, tables.chances(posterior, tables.sides))
 
 
 def _column(values: FloatArray, tables: Dense | Pairs) -> FloatArray:

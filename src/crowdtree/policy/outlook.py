@@ -90,21 +90,17 @@ class Contrasts:
         return known[1][at], known[2][at], known[3][at]
 
     def _contrast(self, cls: NDArray[Any], rival: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-        if len(self._answers) == 2:
-            mine, theirs = self._answers[1][cls], self._answers[1][rival]
-            said_yes, said_no = np.log(mine / theirs), np.log((1 - mine) / (1 - theirs))
-            mean = mine * said_yes + (1 - mine) * said_no
-            variance = mine * (1 - mine) * (said_yes - said_no) ** 2
-        else:
-            mean = np.zeros((len(cls), self._answers[0].shape[1]))
-            square = mean.copy()
-            for table in self._answers:
-                mine, theirs = table[cls], table[rival]
-                exists = mine > 0
-                told = np.log(np.where(exists, mine, 1.0) / np.where(exists, theirs, 1.0))
-                mean += mine * told
-                square += mine * told**2
-            variance = np.maximum(square - mean**2, 0.0)
+        mean = np.zeros((len(cls), self._answers[0].shape[1]))
+        variance = mean.copy()
+        before: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        for table in self._answers:
+            mine, theirs = table[cls], table[rival]
+            exists = mine > 0
+            told = np.log(np.where(exists, mine, 1.0) / np.where(exists, theirs, 1.0))
+            mean += mine * told
+            for other, said in before:  # over pairs: no difference of large squares
+                variance += mine * other * (told - said) ** 2
+            before.append((mine, told))
         order = np.argsort(-mean, axis=1, kind="stable")[:, : self._kept]
         return order, *(np.take_along_axis(a, order, axis=1) for a in (mean, variance))
 

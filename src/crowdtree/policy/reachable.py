@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from crowdtree.bounds import fano_floor
 from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.likelihood import AnswerModel, TwoAnswers, urn
+from crowdtree.likelihood import UNSURE
 from crowdtree.policy.base import FloatArray, decide, normalised
 from crowdtree.stats import mean_half_width
 
@@ -134,38 +134,15 @@ def _after_all_answers(policy: AdaptivePolicy, items: int) -> FloatArray:
     rng = np.random.default_rng(0)
     cls = rng.choice(len(policy.state_prior), size=items, p=policy.state_prior)
     log_joint = np.tile(np.log(policy.state_prior), (items, 1))
-    rho, model = policy.model.shared_difficulty, policy.model
+    model, rows = policy.model, np.arange(items)
     counts = np.zeros((model.slots, items, policy.problem.n_options), dtype=np.int16)
-    for option, limit in enumerate(policy.limits.tolist()):
-        if not isinstance(model, TwoAnswers):
-            for _ in range(limit):
-                _answer_once(model, option, rng, cls, log_joint, counts)
-            continue
-        share = model.yes[option]
-        yes = np.zeros((items, 1))
-        for asked in range(limit):
-            table = urn(share[None, :], rho, yes, asked)
-            said = rng.random(items) < table[np.arange(items) % len(table), cls]
-            log_joint += np.where(said[:, None], np.log(table), np.log1p(-table))
-            yes += said[:, None]
+    for option in np.repeat(np.arange(len(policy.limits)), policy.limits):
+        asked = np.full(items, option)
+        before = model.before(counts, rows, asked)
+        value = model.sample(asked, cls, before, rng.random(items))
+        log_joint += model.evidence(asked, value, None, before)
+        counts[np.where(value == UNSURE, -1, value), rows, option] += 1
     return policy.by_class(normalised(log_joint))
-
-
-def _answer_once(
-    model: AnswerModel,
-    option: int,
-    rng: np.random.Generator,
-    cls: NDArray[np.intp],
-    log_joint: FloatArray,
-    counts: NDArray[np.int16],
-) -> None:
-    """Add one simulated answer about each item."""
-    rows, asked = np.arange(len(cls)), np.full(len(cls), option)
-    share = np.stack(model.after(asked, model.before(counts, rows, asked)))
-    chance = np.cumsum(share[:, rows, cls], axis=0)
-    said = np.minimum((rng.random(len(cls)) * chance[-1] >= chance).sum(axis=0), len(share) - 1)
-    log_joint += np.log(np.maximum(share[said, rows], 1e-300))
-    counts[said, rows, option] += 1
 
 
 def _inseparable(policy: AdaptivePolicy) -> tuple[float, float, list[str]]:

@@ -358,7 +358,6 @@ def revised(policy: Policy[Any], table: Table) -> Policy[Any]:
     data = policy.with_loose_calibration().to_dict()
     answers, rho = table.model.telling, table.model.shared_difficulty
     if isinstance(policy, SubtypePolicy):
-        data.pop("yes_probability", None)
         changes = {"share": table.prior.tolist(), "table": answers.tolist()}
         return policy_from_dict(policy.problem, data | changes)
     problem = policy.problem.replace(prior=table.prior, dependence=rho)
@@ -366,9 +365,10 @@ def revised(policy: Policy[Any], table: Table) -> Policy[Any]:
         error = (answers * ~problem.right).sum(axis=0).clip(0, 1)
         problem = problem.replace(worker_error=np.where(problem.outcome == DASH, 0.5, error))
     else:
-        problem = problem.replace(table=answers / answers.sum(axis=0))
+        answers = answers / answers.sum(axis=0)
+        problem = problem.replace(table=answers)
     if isinstance(policy, AdaptivePolicy):
         data |= {"strict": False, "shared_difficulty": rho}
-        if data["yes_probability"] is not None:
-            data["yes_probability"] = answers[1].tolist()
+        if data["table"] is not None:
+            data["table"] = answers.tolist()
     return policy_from_dict(problem, data)

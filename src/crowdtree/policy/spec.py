@@ -163,7 +163,7 @@ def revised_policy(policy: Policy[Any], source: Problem | Plan) -> Policy[Any]:
     if isinstance(source, Problem):
         data = policy.to_dict()
         if data["policy"] == "adaptive":  # the whole table is that of the problem
-            data |= {"yes_probability": None, "shared_difficulty": None, "strict": False}
+            data |= {"table": None, "shared_difficulty": None, "strict": False}
         return policy_from_dict(source, data)
     spec = spec_of(policy)[1] if isinstance(policy, PlanPolicy) else PolicySpec()
     return make_policy(source, spec)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
-from crowdtree.likelihood import LEAST, AnswerModel, TwoAnswers
+from crowdtree.likelihood import AnswerModel, likeliest, read_table
 from crowdtree.loss import Loss
 from crowdtree.policy.adaptive import AdaptivePolicy
 from crowdtree.policy.base import FloatArray
@@ -91,9 +91,7 @@ class SubtypePolicy(AdaptivePolicy):
         How often each sub-type occurs; they add up to 1.
     table
         ``P(answer | sub-type)`` as ``table[answer, question, sub-type]``, 0 beyond the last answer
-        of a question.
-    yes_probability
-        In its place, where all questions have two answers, ``table[1]``.
+        of a question. Where all questions have two answers, ``table[1]`` will do.
     target_error, max_answers, price, repeats, width, endgame, calibration, undecided, target_loss
         As in :class:`AdaptivePolicy`. A target that cannot be reached is not refused: items are
         labelled when nothing more can be learnt.
@@ -104,7 +102,7 @@ class SubtypePolicy(AdaptivePolicy):
 
     >>> problem = Problem(["bird", "fish"], [0.5, 0.5], ["swims", "wings"], [["-", 1], [1, 0]], 0.1)
     >>> policy = SubtypePolicy(problem, label=[0, 0, 1], share=[0.3, 0.2, 0.5],
-    ...                        yes_probability=[[0.05, 0.95, 0.95], [0.95, 0.7, 0.2]],
+    ...                        table=[[0.05, 0.95, 0.95], [0.95, 0.7, 0.2]],
     ...                        target_error=0.1)
     >>> policy.ask(policy.start())
     Ask(questions=(1,))
@@ -118,8 +116,7 @@ class SubtypePolicy(AdaptivePolicy):
         *,
         label: ArrayLike,
         share: ArrayLike,
-        yes_probability: ArrayLike | None = None,
-        table: ArrayLike | None = None,
+        table: ArrayLike,
         target_error: float = 0.01,
         max_answers: int = 100,
         price: ArrayLike | None = None,
@@ -138,7 +135,8 @@ class SubtypePolicy(AdaptivePolicy):
             undecided=undecided, target_loss=target_loss,
         )  # fmt: skip
         self.label, self.share = _checked_mixture(problem, label, share)
-        self.model = _model(problem, len(self.label), table, yes_probability)
+        given = read_table(problem, table, len(self.label))
+        self.model = AnswerModel.of_table(problem, given, likeliest(given))
 
     @property
     def state_prior(self) -> FloatArray:
@@ -176,12 +174,11 @@ class SubtypePolicy(AdaptivePolicy):
 
     def to_dict(self) -> dict[str, Any]:
         """Write the policy as plain JSON."""
-        table = [answer.tolist() for answer in self.model.answers]
         return {
             "policy": "subtypes",
             "label": self.label.tolist(),
             "share": self.share.tolist(),
-            **({"yes_probability": table[1]} if self.problem.is_yes_no else {"table": table}),
+            "table": self.model.telling.tolist(),
             "target_error": self.target_error,
             "max_answers": self.max_answers,
             "price": None if np.all(self.price == 1) else self.price.tolist(),
@@ -198,37 +195,6 @@ class SubtypePolicy(AdaptivePolicy):
             f"SubtypePolicy({len(self.label)} sub-types, {self.target}, "
             f"max_answers={self.max_answers})"
         )
-
-
-def _model(
-    problem: Problem, subtypes: int, table: ArrayLike | None, second: ArrayLike | None
-) -> AnswerModel:
-    """P(answer | sub-type), from a table or from the chances of the second of two answers."""
-    name, shape = "table", (int(problem.n_answers.max()), problem.n_questions, subtypes)
-    if (second is None) == (table is None):
-        raise CrowdtreeError("yes_probability, table: expected one of them")
-    if table is None:
-        problem.require_yes_no(name := "yes_probability")
-        share = np.asarray(second, dtype=np.float64)
-        table = np.stack([1 - share, share])
-    given = np.asarray(table, dtype=np.float64)
-    exists = np.arange(shape[0])[:, None, None] < problem.n_answers[:, None]
-    if given.shape != shape or not (
-        np.all(given >= 0)
-        and np.allclose(given.sum(axis=0), 1, atol=1e-6)
-        and np.all((given == 0) | exists)
-    ):
-        raise CrowdtreeError(
-            f"{name}: expected {shape[0]} answers x {shape[1]} questions x {shape[2]} sub-types "
-            f"that add up to 1 over the answers of each question, got shape {given.shape}"
-        )
-    if problem.is_yes_no:
-        chance = np.clip(given[1], LEAST, 1 - LEAST)
-        return TwoAnswers(chance, np.sign(chance - 0.5).astype(np.int8))
-    given = np.where(exists, np.maximum(given, LEAST), 0.0)
-    whole = np.zeros((1, shape[0] + 1, *shape[1:]))
-    whole[0, :-1] = given / given.sum(axis=0)
-    return AnswerModel(whole, whole[0] >= whole[0].max(axis=0))
 
 
 def _checked_mixture(

@@ -93,7 +93,7 @@ def report_html(
         points = summary.tree_points(value, ways[0], prices)
         lead = f"{lead} {summary.about(value)}"
     if isinstance(plan, PlanChoices) and plan.mixes:
-        tables = [details.mix_table(plan.mixes), *tables]
+        tables = [details.mix_table(plan), *tables]
     heading = title or summary.heading(problem, ways[0])
     body = render(
         "report.html",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdtree.evaluation import Evaluation
-from crowdtree.planning import ITEMS, Mix
+from crowdtree.planning import ITEMS, PlanChoices
 from crowdtree.policy import Policy
 from crowdtree.report.templates import digits
 from crowdtree.report.ways import Way
@@ -48,18 +48,18 @@ def way_table(ways: Sequence[Way]) -> Table:
     return Table("", "", tuple(columns), rows)
 
 
-def mix_table(mixes: Sequence[Mix]) -> Table:
+def mix_table(choices: PlanChoices) -> Table:
     """Mixes of sources, the chosen one first, and what each source costs in them."""
-    sources = list(mixes[0].cost)
-    columns = [("sources that are asked", "words"), ("cost per item", "n"), ("wrong labels", "n")]
+    sources = list(choices.mixes[0].cost)
+    columns = [("mix", "words"), ("cost per item", "n"), ("wrong labels", "n")]
     rows: list[list[str | tuple[str, str]]] = []
-    for mix in mixes:
+    for title, mix in zip(choices.mix_names, choices.mixes, strict=True):
         found = mix.performance
         cells = (
             ["out of reach", ""] if found is None else [digits(found.cost), percent(found.error)]
         )
         each = [digits(mix.cost[name]) if mix.cost.get(name) else "" for name in sources]
-        rows.append([mix.name, *cells, *each])
+        rows.append([title, *cells, *each])
     about = "Cost per item of each mix, and of each source in it; simulated."
     return Table("Who is asked", about, (*columns, *((name, "n") for name in sources)), rows)
 

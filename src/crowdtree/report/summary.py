@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crowdtree.bounds import checked_price
 from crowdtree.evaluation import Evaluation
 from crowdtree.loss import Loss
 from crowdtree.problem import Problem
@@ -66,7 +67,7 @@ def adaptive_points(problem: Problem, way: Way, prices: Sequence[float] | None) 
     """Cost, evidence and next steps of an adaptive policy."""
     sure = f"Simulated, for people who err as often as the table of errors says: {way.sure} wrong."
     then = Point("What to do next", _start(problem))
-    return [_cost(way, prices), Point("How sure", sure), then]
+    return [_cost(problem, way, prices), Point("How sure", sure), then]
 
 
 def _start(problem: Problem) -> str:
@@ -77,18 +78,19 @@ def _start(problem: Problem) -> str:
 
 def tree_points(value: Evaluation, way: Way, prices: Sequence[float] | None) -> list[Point]:
     """Cost, wrong labels and next steps of a plan."""
-    found = [_cost(way, prices), Point("How sure", _wrong(value))]
+    found = [_cost(value.tree.problem, way, prices), Point("How sure", _wrong(value))]
     if value.tree.problem.loss is not None:
         found.append(Point("Costliest mistakes", _costliest(value, value.tree.problem.loss)))
     return [*found, Point("What to do next", _next(value))]
 
 
-def _cost(way: Way, prices: Sequence[float] | None) -> Point:
+def _cost(problem: Problem, way: Way, prices: Sequence[float] | None) -> Point:
     """What the answers about some items cost; an example where there are no prices."""
     if prices is None or way.cost is None:
         paid, each = f"For example, at {number(PRICE)}", PRICE * way.answers
     else:
-        low, high, each = min(prices), max(prices), way.cost
+        every = checked_price(prices, problem)
+        low, high, each = float(every.min()), float(every.max()), way.cost
         paid = f"At a price of {number(low)}" + ("" if low == high else f" to {number(high)}")
     return Point(
         "Cost",

@@ -230,6 +230,7 @@ def compare_policies(
     from crowdtree.simulation import simulate
 
     check_call(compare_policies, locals())
+    problem.require_one_source("compare_policies")
     if not 0 < error < 0.5:
         raise CrowdtreeError(
             f"target_error: expected a number between 0 and 0.5 for a comparison, got {error}"

@@ -18,15 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.checking import check_call, check_share, describe_type
 from crowdtree.errors import CrowdtreeError
-from crowdtree.likelihood import (
-    UNSURE,
-    AnswerModel,
-    SourceAnswers,
-    TwoAnswers,
-    skilled,
-    skilled_answers,
-    urn,
-)
+from crowdtree.likelihood import AnswerModel, Respondent
 from crowdtree.policy.item_prior import check_priors
 from crowdtree.policy.replay import as_answers, by_option, class_codes
 from crowdtree.problem import Problem, check_dependence
@@ -112,8 +104,9 @@ class Crowd:
     problem
         The truth about prior, outcomes and errors, where it differs from what the policy assumes;
         same classes and questions.
-    yes_probability
-        The truth about ``P(yes | class)``, in place of outcome and error where not NaN.
+    table
+        The truth about ``P(answer | class)``, in place of outcome and error where not NaN: see
+        :class:`crowdtree.AdaptivePolicy`.
     workers
         Size of the crowd; matters with `skill_sd` or `spammers`.
     skill_sd
@@ -141,7 +134,7 @@ class Crowd:
     """
 
     problem: Problem | None = None
-    yes_probability: ArrayLike | None = None
+    table: ArrayLike | None = None
     workers: int = 1000
     skill_sd: float = 0.0
     spammers: float = 0.0
@@ -186,8 +179,8 @@ class Crowd:
         if self.classifier_accuracy is None:
             del found["classifier_accuracy"]
         found["problem"] = None if self.problem is None else describe_problem(self.problem)
-        if self.yes_probability is not None:
-            found["yes_probability"] = np.asarray(self.yes_probability).tolist()
+        if self.table is not None:
+            found["table"] = np.asarray(self.table).tolist()
         return found
 
     def __repr__(self) -> str:
@@ -205,7 +198,7 @@ class CrowdBlock:
     def __init__(self, crowd: Crowd, problem: Problem, key: int, start: int, stop: int) -> None:
         self.crowd = crowd
         self.problem = problem
-        self.model = AnswerModel.of(problem, crowd.yes_probability, crowd.shared_difficulty)
+        self.model = AnswerModel.of(problem, crowd.table, crowd.shared_difficulty)
         self.shared_difficulty = self.model.shared_difficulty
         self.key = np.uint64(key)
         self.item = mixed(mixed(np.arange(start, stop, dtype=np.uint64) ^ self.key) ^ _ITEM)
@@ -226,94 +219,10 @@ class CrowdBlock:
         self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any], counts: NDArray[Any]
     ) -> Answers:
         """Draw answers from the model, by the worker whose turn it is."""
-        cls = self.truth[rows]
         turn = (question.astype(np.uint64) << np.uint64(20)) + repeat.astype(np.uint64)
         drawn = uniform(mixed(self.stream[rows] + turn * _GOLDEN))
-        if isinstance(self.model, SourceAnswers):
-            return self._of_sources(self.model, drawn, rows, question, repeat, counts)
-        if not isinstance(self.model, TwoAnswers):
-            return self._several(self.model, drawn, rows, question, repeat, counts)
-        share = self.model.yes[question, cls]
-        skill = None
-        if not self.plain:
-            share, skill = self._seen(share, rows, question, repeat, cls)
-        share = urn(share, self.shared_difficulty, counts[1], repeat)
-        return Answers((drawn < share).astype(np.int8), skill)
-
-    def _several(
-        self,
-        model: AnswerModel,
-        drawn: FloatArray,
-        rows: NDArray[Any],
-        question: NDArray[Any],
-        repeat: NDArray[Any],
-        counts: NDArray[Any],
-    ) -> Answers:
-        """Draw answers to questions with any number of answers."""
-        cls, skill = self.truth[rows], None
-        share = model.table[0][:, question, cls]
-        if not self.plain:
-            share, skill = self._several_seen(model, share, rows, question, repeat, cls)
-        rho = self.shared_difficulty
-        if rho:
-            asked = counts.sum(axis=0)
-            share = ((1 - rho) * share + rho * counts) / ((1 - rho) + rho * asked)
-        return Answers(_drawn(share, drawn), skill)
-
-    def _of_sources(
-        self,
-        model: SourceAnswers,
-        drawn: FloatArray,
-        rows: NDArray[Any],
-        option: NDArray[Any],
-        repeat: NDArray[Any],
-        before: NDArray[Any],
-    ) -> Answers:
-        """Draw answers of several sources, which depend on all answers to the question so far.
-
-        Differences between workers, and spammers, are for people; hard items are hard for all.
-        """
-        cls = self.truth[rows]
-        share = np.empty((model.slots, len(rows)))
-        known = np.zeros(len(rows)) if self.crowd.known_skill else None
-        for one in np.unique(option).tolist():
-            at = np.flatnonzero(option == one)
-            source, question = divmod(one, self.problem.n_questions)
-            ability = spammer = None
-            if not self.plain and self.problem.sources[source].kind == "people":
-                ability, spammer, skill = self._abilities(rows[at], option[at], repeat[at])
-                if known is not None and skill is not None:
-                    known[at] = skill
-            elif self.crowd.item_difficulty:
-                ability = -self._hardness[rows[at]]
-            share[:, at] = model.next_answers(source, question, before[:, at], ability, cls[at])
-            if spammer is not None:
-                spam = self._spam(np.full(len(at), question), model.slots)
-                share[:, at] = np.where(spammer, spam, share[:, at])
-        return Answers(_drawn(share, drawn), known)
-
-    def _several_seen(
-        self,
-        model: AnswerModel,
-        share: FloatArray,
-        rows: NDArray[Any],
-        question: NDArray[Any],
-        repeat: NDArray[Any],
-        cls: IntArray,
-    ) -> tuple[FloatArray, FloatArray | None]:
-        """P(answer) of this worker on this item, and the skill that the policy knows."""
-        ability, spammer, skill = self._abilities(rows, question, repeat)
-        share = skilled_answers(share, model.right[:, question, cls], ability)
-        return np.where(spammer, self._spam(question, len(share)), share), skill
-
-    def _spam(self, question: NDArray[Any], slots: int) -> FloatArray:
-        """P(answer) of spammers: any answer, or always the first or the last one."""
-        last = self.problem.n_answers[question] - 1
-        if self.crowd.spam == "coin":
-            return np.asarray((np.arange(slots)[:, None] <= last) / (last + 1))
-        spam = np.zeros((slots, len(last)))
-        spam[0 if self.crowd.spam == "no" else last, np.arange(len(last))] = 1.0
-        return spam
+        people, known = (None, None) if self.plain else self._who(rows, question, repeat)
+        return Answers(self.model.sample(question, self.truth[rows], counts, drawn, people), known)
 
     def worker(self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any]) -> UintArray:
         """Choose the workers: people take turns from a random start per item and question."""
@@ -321,31 +230,39 @@ class CrowdBlock:
         turn = first % np.uint64(self.crowd.workers) + repeat.astype(np.uint64)
         return np.asarray(turn % np.uint64(self.crowd.workers))
 
-    def _seen(
-        self,
-        share: FloatArray,
-        rows: NDArray[Any],
-        question: NDArray[Any],
-        repeat: NDArray[Any],
-        cls: IntArray,
-    ) -> tuple[FloatArray, FloatArray | None]:
-        """P(yes) of this worker on this item, and the skill that the policy knows."""
-        ability, spammer, skill = self._abilities(rows, question, repeat)
-        assert isinstance(self.model, TwoAnswers)
-        share = skilled(share, self.model.sign[question, cls], ability)
-        constant = {"coin": 0.5, "yes": 1.0, "no": 0.0}[self.crowd.spam]
-        return np.where(spammer, constant, share), skill
+    def _who(
+        self, rows: NDArray[Any], option: NDArray[Any], repeat: NDArray[Any]
+    ) -> tuple[Respondent, FloatArray | None]:
+        """Find out who answers: their skill on the item, spammers, and the skill that is known.
 
-    def _abilities(
-        self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any]
-    ) -> tuple[FloatArray, NDArray[np.bool_], FloatArray | None]:
-        """Skill of each worker on the item, who is a spammer, and the skill that is known."""
-        worker = self.worker(rows, question, repeat)
+        Differences between workers, and spammers, are for people; hard items are hard for all.
+        """
+        worker = self.worker(rows, option, repeat)
         skill, spammer, told = self._people
-        ability = skill[worker]
+        ability, spams = skill[worker], spammer[worker]
+        known = told[worker] if self.crowd.known_skill else None
+        if not self._asks_people.all():
+            people = self._asks_people[option]
+            ability, spams = ability * people, spams & people
+            known = None if known is None else known * people
         if self.crowd.item_difficulty:
             ability = ability - self._hardness[rows]
-        return ability, spammer[worker], told[worker] if self.crowd.known_skill else None
+        return Respondent(ability, spams, self._spam), known
+
+    @cached_property
+    def _asks_people(self) -> NDArray[np.bool_]:
+        """Whether an option is a question to people."""
+        kinds = [source.kind == "people" for source in self.problem.sources]
+        return np.repeat(kinds, self.problem.n_questions)
+
+    @cached_property
+    def _spam(self) -> FloatArray:
+        """P(answer) of spammers to each option: any, or always the first or the last one."""
+        last = np.tile(self.problem.n_answers - 1, len(self.problem.sources))
+        slot = np.arange(self.model.slots)[:, None]
+        if self.crowd.spam == "coin":
+            return np.asarray((slot <= last) / (last + 1))
+        return np.asarray(slot == last * (self.crowd.spam != "no"), dtype=np.float64)
 
     @cached_property
     def _people(self) -> tuple[FloatArray, NDArray[np.bool_], FloatArray]:
@@ -484,13 +401,6 @@ class _RecordedBlock:
                 f"give it repeats={depth}"
             )
         return Answers(self.values[rows, question, repeat], None)
-
-
-def _drawn(share: FloatArray, drawn: FloatArray) -> NDArray[np.int8]:
-    """Answer of each column by its uniform number; the last row is "can't tell"."""
-    edges = np.cumsum(share, axis=0)
-    value = np.minimum((drawn * edges[-1] >= edges).sum(axis=0), len(edges) - 1)
-    return np.where(value == len(edges) - 1, UNSURE, value).astype(np.int8)
 
 
 def describe_problem(problem: Problem) -> dict[str, Any]:

@@ -36,26 +36,26 @@ def show_choices(console: Any, choices: Any) -> None:
         console.print(f"[dim]{note}[/]")
     console.print()
     if choices.mixes:
-        show_mixes(console, choices.mixes)
+        show_mixes(console, choices)
 
 
-def show_mixes(console: Any, mixes: Any) -> None:
+def show_mixes(console: Any, choices: Any) -> None:
     """Print mixes of sources, the chosen one first, with the cost of each source."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("sources that are asked")
-    sources = list(mixes[0].cost)
+    table.add_column("mix")
+    mixes, sources = choices.mixes, list(choices.mixes[0].cost)
     for name in ("cost", "wrong", *sources):
-        table.add_column(name, justify="right")
-    for mix in mixes:
+        table.add_column(name, justify="right", min_width=min(len(name), 6))
+    for name, mix in zip(choices.mix_names, mixes, strict=True):
         found = mix.performance
         if found is None:
             cells = ["out of reach", *[""] * (1 + len(sources))]
         else:
-            each = [number(mix.cost[name]) if mix.cost.get(name) else "" for name in sources]
+            each = [number(mix.cost[s]) if mix.cost.get(s) else "" for s in sources]
             cells = [number(found.cost), percent(found.error), *each]
-        table.add_row(mix.name, *cells)
+        table.add_row(name, *cells)
     console.print("Cost per item, in all and by source:")
     console.print(table)
     console.print()

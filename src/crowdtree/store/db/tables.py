@@ -15,7 +15,7 @@ from sqlalchemy.types import TypeEngine
 
 from crowdtree.store.db.states import LIVE_LEASES, LeaseState
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
 """To be increased with every change of the tables."""
 metadata = sa.MetaData(
     naming_convention={
