@@ -141,8 +141,8 @@ class Demo:
         self.say(
             f"{problem.n_classes} kinds of e-mails, {plural(len(problem.sources), 'source')} whose "
             f"errors have causes in common, and an expert. Expected loss at most {LOSS}.",
-            f"[bold]{number(chosen.performance.cost)} per item for answers[/] with a mix ({parts}); "
-            f"{number(people.performance.cost)} with people only. Both are simulated.",
+            f"[bold]{number(chosen.performance.cost)} per item for answers[/] with a mix "
+            f"({parts}); {number(people.performance.cost)} with people only. Both are simulated.",
         )
 
     def campaign(self, choices: PlanChoices) -> LiveCampaign:

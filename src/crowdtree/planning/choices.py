@@ -220,9 +220,12 @@ class PlanChoices(Framed, Saved, Plotted, HtmlShown):
     def mix_names(self) -> list[str]:
         """Names of the mixes: the chosen one, people only, models only, or their sources."""
         kind = {source.name: source.kind for source in self.problem.sources}
-        only = {("people",): "people only", ("model",): "models only"}
-        names = [only.get(tuple({kind[n] for n in mix.sources}), mix.name) for mix in self.mixes]
-        return [f"chosen: {name}" if not place else name for place, name in enumerate(names)]
+        only = {"people": "people only", "model": "models only", "expert": "experts only"}
+        names = ["chosen"]
+        for mix in self.mixes[1:]:
+            kinds = {kind[name] for name in mix.sources}
+            names.append(only[kinds.pop()] if len(kinds) == 1 else mix.name)
+        return names
 
     @property
     def headline(self) -> str:

@@ -97,7 +97,9 @@ def best_mix(
     shown = [best, *[mix for mix in dict.fromkeys([*pure, *tuned]) if mix != best]]
     mixes = tuple(
         replace(
-            _mix(problem, mix, choice if mix == best else reached.get(mix), prices, rng, items),
+            _mix(problem, mix, choice, prices, rng, ITEMS)
+            if mix == best
+            else _mix(problem, mix, reached.get(mix), prices, rng, items),
             curve=curves[mix].points,
         )
         for mix in shown
