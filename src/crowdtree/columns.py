@@ -67,6 +67,9 @@ ROLES: Mapping[str, Sequence[Sequence[str]]] = {
         ),
     ),
     "question": (("question",),),
+    "source": (("source",),),
+    "kind": (("kind",),),
+    "price": (("price",),),
 }
 """Names by which columns are recognised, the first group that fits; without case, ``_`` and blanks.
 """
@@ -117,6 +120,8 @@ class Columns(Mapping[str, list[str]]):
         The file or files, for messages.
     skips
         How many answers to each question say nothing, where these were left out.
+    sources
+        Source of each worker, where the answers name sources.
 
     Examples
     --------
@@ -131,6 +136,7 @@ class Columns(Mapping[str, list[str]]):
     task_column: str = "task"
     name: str = "answers"
     skips: Mapping[str, int] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> list[str]:
         return self.column[name].texts()
@@ -212,8 +218,9 @@ def join(parts: Sequence[Columns], names: Sequence[str]) -> Columns:
         raise CrowdtreeError("answers: no file; expected at least one")
     if len(parts) == 1:
         return parts[0]
+    roles = [role for role in parts[0] if role != "source" or all(role in part for part in parts)]
     for part, name in zip(parts, names, strict=True):
-        for role in {*part, *parts[0]}:
+        for role in {*part, *parts[0]} - {"source"}:
             if role not in part or role not in parts[0]:
                 has, lacks = (name, names[0]) if role in part else (names[0], name)
                 raise CrowdtreeError(
@@ -221,7 +228,7 @@ def join(parts: Sequence[Columns], names: Sequence[str]) -> Columns:
                     "files one by one"
                 )
     column = {}
-    for role in parts[0]:
+    for role in roles:
         numbers = _Numbers()
         codes = []
         for part in parts:

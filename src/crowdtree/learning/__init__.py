@@ -44,6 +44,7 @@ def learn(
     loss: Any = None,
     columns: Mapping[str, str] | None = None,
     skip: Sequence[str] = (),
+    sources: Any = None,
 ) -> Learned:
     """Learn prior, outcomes, tables of answers, skills and labels from answers.
 
@@ -82,6 +83,11 @@ def learn(
         recognised. ``learned.answers.notes`` says how the answers were read.
     skip
         Answers that say nothing, besides those that always do (``"?"``, ``"unsure"``, ...).
+    sources
+        Who belongs to which source of answers (people, an expert, a model): a mapping from workers
+        to sources, or a table ``worker, source`` and, as far as known, ``kind`` and ``price``.
+        By default a column ``source`` of the answers. Every source has a table of its own, and
+        sources that err together count less (:mod:`crowdtree.learning.source_fit`).
 
     Returns
     -------
@@ -123,6 +129,7 @@ def learn_answers(
     loss: Any = None,
     columns: Mapping[str, str] | None = None,
     skip: Sequence[str] = (),
+    sources: Any = None,
 ) -> Learned:
     """Learn as :func:`learn`; `choices` are the answers of questions that no problem gives."""
     from dataclasses import replace
@@ -153,6 +160,7 @@ def learn_answers(
         skip=skip,
         classes=list(map(str, named or ())),
         truths=(truths or {}).values(),
+        sources=sources,
     )
     absent = len(set(truths or ()) - set(map(str, read.tasks.tolist())))
     if absent:
@@ -172,6 +180,8 @@ def learn_answers(
     if problem is None:
         given = {"classes": fields["problem"].classes}
         given |= {"choices": dict(zip(read.questions, read.choices, strict=False))}
+    if read.sources is not None:
+        given |= {"sources": read.sources.to_table()}
     learned = model.Learned(
         **fields,
         # other answers: their repeats were resolved before

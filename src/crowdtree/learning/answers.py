@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from crowdtree.columns import Column, Columns, read_columns
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing, one_line
 from crowdtree.learning.passes import Votes, counting_sort, find_repeats
+from crowdtree.learning.worker_sources import WorkerSources, column_of_sources, sources_of
 from crowdtree.outcomes import MAX_ANSWERS
 from crowdtree.problem import LINE_BREAKS
 from crowdtree.text import plural, squeezed
@@ -72,7 +73,7 @@ class Answers:
 
     `choices` are the names of each question's answers, where these are not plain yes and no; then
     `label` is the number of the answer in its question. `skips` counts the answers to each question
-    that say nothing.
+    that say nothing. `sources` says who belongs to which source, where there are several.
     """
 
     tasks: NDArray[Any]
@@ -87,6 +88,7 @@ class Answers:
     task_column: str = "task"
     choices: tuple[tuple[str, ...], ...] = ()
     skips: NDArray[np.int64] | None = None
+    sources: WorkerSources | None = None
 
     @property
     def n_answers(self) -> int:
@@ -182,6 +184,9 @@ class Answers:
             columns["question"] = Column(self.question_column(), list(self.questions))
         columns["worker"] = Column(self.worker, list(map(str, self.workers.tolist())))
         columns["label"] = self.label_column()
+        if self.sources is not None:
+            code = self.sources.codes(self.workers)[self.worker]
+            columns["source"] = Column(code, list(self.sources.names))
         return Columns(columns, task_column=self.task_column)
 
 
@@ -196,6 +201,7 @@ def read_answers(
     skip: Collection[str] = (),
     classes: Collection[str] = (),
     truths: Collection[str] = (),
+    sources: Any = None,
 ) -> Answers:
     """Read answers from a frame, a mapping of columns, or a CSV or Parquet file.
 
@@ -221,6 +227,8 @@ def read_answers(
         Names of classes, as they are spelled.
     truths
         Names of classes that occur in the gold: no skips, whatever they look like.
+    sources
+        Who belongs to which source, as :func:`read_sources` takes it; otherwise what a column says.
 
     Examples
     --------
@@ -278,6 +286,7 @@ def read_answers(
             table.task_column,
             answers,
             np.array([table.skips.get(name if many else "", 0) for name in asks]),
+            sources_of(workers, table.sources if sources is None else sources),
         ),
         task,
         duplicates,
@@ -293,19 +302,24 @@ def read_names(
     truths: Collection[str] = (),
 ) -> Columns:
     """Read answers as names: one spelling each, without rows that hold no answer."""
-    table = read_columns(source, ("task", "worker", "label"), ("question",), "answers", columns)
+    needed, optional = ("task", "worker", "label"), ("question", "source")
+    table = read_columns(source, needed, optional, "answers", columns)
     column = {role: clean_names(table.column[role], role) for role in table}
+    sources, said = dict(table.sources), ""
+    if "source" in column:
+        named = "source" in (columns or {})
+        sources, said = column_of_sources(column["worker"], column.pop("source"), table.name, named)
     before = column["label"]
     column["label"], skipped = _without_skips(before, skip, {*known, *truths})
     skips = _skips_by_question(column, (before.code >= 0) & (column["label"].code < 0), questions)
     column, note = _whole_rows(column, skipped, table.name)
-    notes = [*table.notes, *([note] if note else [])]
+    notes = [*table.notes, *filter(None, (said, note))]
     column["label"] = _one_spelling(column["label"], known, "label", notes)
     if "question" in column:
         column["question"] = _one_spelling(column["question"], questions, "question", notes)
     if not len(column["task"].code):
         raise CrowdtreeError(f"{table.name}: no rows with an answer; expected at least one")
-    return replace(table, column=column, notes=tuple(notes), skips=skips)
+    return replace(table, column=column, notes=tuple(notes), skips=skips, sources=sources)
 
 
 def _skips_by_question(

@@ -109,6 +109,8 @@ def fit_labels(
         raise CrowdtreeError(
             f"method: {method!r} is unknown; choose from {', '.join(LABEL_METHODS)}"
         )
+    if answers.sources is not None and method == "ensemble":
+        from crowdtree.learning.source_fit import fit_sources as fitter
     fit = fitter(answers, gold)
     if method != "ensemble":
         return fit
