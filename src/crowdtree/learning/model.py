@@ -65,6 +65,19 @@ class Intervals(NamedTuple):
     """Of ``problem.table``, where questions have several answers."""
 
 
+class LearnedSource(NamedTuple):
+    """One source of answers: who they are, and how often they err."""
+
+    name: str
+    kind: str
+    price: float
+    workers: int
+    answers: int
+    error: float
+    low: float
+    high: float
+
+
 class Worker(NamedTuple):
     """One worker: skill 0 is the typical worker, +1 errs with odds 2.7 times lower."""
 
@@ -417,6 +430,11 @@ class Learned(Framed, Saved, Plotted):
         if not self.fit.spread:  # nobody differs: the error of everybody is that of the table
             error_low, error_high = (np.full(len(skill), end) for end in self._typical_range())
         error = expit(base - skill)
+        if fit.worker_rates is not None:
+            error = fit.worker_rates.mean
+            error_low, error_high = fit.worker_rates.range(self.level)
+            ends = np.clip([error, error_high, error_low], 1e-9, 1 - 1e-9)
+            skill, low, high = base - logit(ends)
         if self.kind == "classes" and not self.converged:  # nothing is known of single workers
             skill = low = high = error = error_low = error_high = np.full(len(skill), np.nan)
         columns = zip(
@@ -432,6 +450,26 @@ class Learned(Framed, Saved, Plotted):
             strict=True,
         )
         return {row[0]: Worker(*row) for row in columns}
+
+    @cached_property
+    def sources(self) -> Mapping[str, LearnedSource]:
+        """Every source by name with its error (an estimate); empty where there is one source."""
+        sources, rates = self.answers.sources, self.fit.source_rates
+        if sources is None or rates is None:
+            return {}
+        code = sources.codes(self.answers.workers)
+        size, low_high = len(sources.names), rates.range(self.level)
+        columns = zip(
+            sources.names,
+            sources.kinds,
+            sources.prices,
+            np.bincount(code, minlength=size).tolist(),
+            np.bincount(code[self.answers.worker], minlength=size).tolist(),
+            rates.mean.tolist(),
+            *(end.tolist() for end in low_high),
+            strict=True,
+        )
+        return {row[0]: LearnedSource(*row) for row in columns}
 
     def worker_error(self, worker: Any) -> FloatArray:
         """Error of one worker per cell: ``sigmoid(logit e - skill)``; a typical one if unknown."""

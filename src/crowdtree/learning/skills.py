@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from crowdtree.learning.people import People
+    from crowdtree.learning.source_rates import Rates
 
 __all__ = ["ClassFit", "SkillFit", "spread_of"]
 
@@ -40,6 +41,9 @@ class SkillFit:
     prior: FloatArray
     prior_size: FloatArray
     answers: FloatArray = field(default_factory=lambda: np.zeros(0))
+    worker_rates: Rates | None = None
+    source_rates: Rates | None = None
+    """Errors of the workers and of their sources, where there are several sources."""
 
     @property
     def error(self) -> FloatArray:

@@ -31,7 +31,7 @@ from crowdtree.learning.answers import Answers
 from crowdtree.learning.copies import find_copies, merge_copies
 from crowdtree.learning.labels import MAX_CELLS, LabelFit
 from crowdtree.learning.passes import with_gold
-from crowdtree.learning.worker_sources import Kind, WorkerSources
+from crowdtree.learning.worker_sources import Kind
 
 __all__ = ["Dependence", "SourceFit", "Tables", "fit_sources"]
 
@@ -57,27 +57,30 @@ class Dependence(NamedTuple):
     within: FloatArray
     between: float
 
-    def weights(self, count: FloatArray) -> FloatArray:
-        """Weight of the evidence of each group; `count` is answers (item, group).
+    def weights(self, answers: FloatArray) -> FloatArray:
+        """Weight of the evidence of each group; `answers` is (item, group).
 
         >>> Dependence(np.array([0.5, 0.0]), 0.0).weights(np.array([[3.0, 4.0]])).tolist()
         [[0.5, 1.0]]
         """
-        among = 1 + (np.maximum(count, 1) - 1) * self.within
-        effective = count / among
+        among = 1 + (np.maximum(answers, 1) - 1) * self.within
+        effective = answers / among
         others = effective.sum(axis=1, keepdims=True) - effective
         return np.asarray(1 / (among * (1 + self.between * np.minimum(1, others))))
 
 
 class Evidence(NamedTuple):
-    """What the answers about each item say: log likelihoods (item, group, class), and counts."""
+    """What the answers of each group say about each item, and how many they count for.
+
+    `logs` are log likelihoods (item, group, class), `answers` is (item, group).
+    """
 
     logs: FloatArray
-    count: FloatArray
+    answers: FloatArray
 
     def posterior(self, log_prior: FloatArray, dependence: Dependence) -> FloatArray:
         """Log posteriors of the classes of the items."""
-        score = log_prior + np.einsum("ig,igc->ic", dependence.weights(self.count), self.logs)
+        score = log_prior + np.einsum("ig,igc->ic", dependence.weights(self.answers), self.logs)
         return np.asarray(score - logsumexp(score, axis=1, keepdims=True))
 
 
@@ -102,9 +105,10 @@ class Tables:
         cell = asked.task.astype(np.int64) * groups + self.group[rows]
         given, size = np.log(self.chance[rows, asked.label]), len(items) * groups
         logs = [np.bincount(cell, part, size) for part in given.T]
-        count = np.bincount(cell, self.telling[rows], size)
+        answered = np.bincount(cell, self.telling[rows], size)
         shape = (len(items), groups)
-        return Evidence(np.stack(logs, axis=1).reshape(*shape, -1), count.reshape(shape))
+        log = np.asarray(np.stack(logs, axis=1), np.float64)
+        return Evidence(log.reshape(*shape, -1), np.asarray(answered, np.float64).reshape(shape))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -116,10 +120,11 @@ class SourceFit(LabelFit):
 
     def expected(self, asked: Answers) -> FloatArray:
         """Posteriors of the items of other answers; a worker that is not known is typical."""
-        assert asked.sources is not None
+        sources = asked.sources
+        assert sources is not None
         asked = merge_copies(asked, self.copies)
-        first = len(self.tables.chance) - len(asked.sources.names)
-        row = first + np.append(asked.sources.codes(asked.workers), asked.sources.usual)
+        first = len(self.tables.chance) - len(sources.names)
+        row = first + np.append(sources.codes(asked.workers), sources.usual).astype(np.int32)
         row[: len(self.row)] = self.row
         evidence = self.tables.evidence(asked, row, np.arange(asked.n_tasks))
         return np.exp(evidence.posterior(np.log(self.tables.share), self.dependence))
@@ -183,9 +188,7 @@ class _Crowd:
         kind = {int(g): k for g, k in zip(groups, self.sources.kinds, strict=True)}
         return Dependence(np.array([WITHIN[kind[g]] for g in sorted(kind)]), BETWEEN)
 
-    def left_out(
-        self, gold: IntArray, items: NDArray[np.intp], dependence: Dependence
-    ) -> _LeftOut:
+    def left_out(self, gold: IntArray, items: NDArray[np.intp], dependence: Dependence) -> _LeftOut:
         """Learn without the class of some known items."""
         rest = gold.copy()
         rest[items] = -1
@@ -196,7 +199,7 @@ class _Crowd:
     def learned(self, gold: IntArray, dependence: Dependence) -> tuple[FloatArray, Tables]:
         """Posteriors of all items and tables, with the classes that are given."""
         known, everything = gold >= 0, np.arange(len(gold))
-        count = np.count_nonzero(known)
+        count = int(np.count_nonzero(known))
         weight = min(_OPEN_WEIGHT, count / max(len(gold) - count, 1)) if count else 1.0
         shares = self.votes.shares()
         posterior = with_gold(np.zeros_like(shares) if count else shares, gold)
@@ -233,22 +236,20 @@ class _Crowd:
 
         def loss(point: FloatArray) -> float:
             dependence = _dependence(point)
-            told = (part.posterior(dependence)[_places(gold[part.items])] for part in parts)
-            held = ((point - usual) ** 2).sum() / (2 * _SPREAD**2)
-            return float(held - sum(part.sum() for part in told))
+            score = ((point - usual) ** 2).sum() / (2 * _SPREAD**2)
+            for part in parts:
+                row = np.arange(len(part.items))
+                score -= part.posterior(dependence)[row, gold[part.items]].sum()
+            return float(score)
 
         corners = np.vstack([usual, usual - np.eye(len(usual))])
-        options = {"initial_simplex": corners, "xatol": 0.02, "fatol": 0.01, "maxiter": 500}
+        options: Any = {"initial_simplex": corners, "xatol": 0.02, "fatol": 0.01, "maxiter": 500}
         return _dependence(minimize(loss, usual, method="Nelder-Mead", options=options).x)
 
 
 def _dependence(point: FloatArray) -> Dependence:
     share = expit(point)
     return Dependence(share[:-1], float(share[-1]))
-
-
-def _places(cls: IntArray) -> tuple[NDArray[np.intp], IntArray]:
-    return np.arange(len(cls)), cls
 
 
 def _pooled(given: FloatArray, kinds: NDArray[Any]) -> FloatArray:

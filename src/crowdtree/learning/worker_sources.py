@@ -18,11 +18,12 @@ __all__ = ["KINDS", "Kind", "WorkerSources", "column_of_sources", "sources_of"]
 
 Kind = Literal["people", "expert", "model"]
 IntArray = NDArray[np.int32]
-KINDS: Mapping[str, Kind] = {
-    **dict.fromkeys(("people", "person", "persons", "human", "humans", "crowd", "workers"), "people"),
-    **dict.fromkeys(("expert", "experts"), "expert"),
-    **dict.fromkeys(("model", "models", "machine", "machines", "llm", "llms", "ai"), "model"),
+_NAMES: Mapping[Kind, str] = {
+    "people": "people person persons human humans crowd worker workers",
+    "expert": "expert experts",
+    "model": "model models machine machines llm llms ai",
 }
+KINDS: Mapping[str, Kind] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 """Kind of a source that has one of these names."""
 
 
@@ -148,7 +149,8 @@ def column_of_sources(
         raise CrowdtreeError(f"{where}: worker {wrong}; give each worker one source")
     if wrong:
         return {}, f"column source left out: worker {wrong}"
-    return {worker.names[w]: source.names[c] for w, c in zip(*np.stack([who, code]).tolist())}, ""
+    rows = zip(who.tolist(), code.tolist(), strict=True)
+    return {worker.names[w]: source.names[c] for w, c in rows}, ""
 
 
 def sources_of(workers: NDArray[Any], given: Any) -> WorkerSources | None:
