@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from crowdtree.simulation import Crowd, Recorded, simulate, sweep, tune_target
     from crowdtree.simulation.compare import compare_policies
     from crowdtree.simulation.run import Run
+    from crowdtree.sources import Source
     from crowdtree.staffing import staff
     from crowdtree.trace import Trace, explain
     from crowdtree.tree import Tree
@@ -65,6 +66,7 @@ _LAZY = {
     "Problem": "crowdtree.problem",
     "Recorded": "crowdtree.simulation",
     "Run": "crowdtree.simulation.run",
+    "Source": "crowdtree.sources",
     "SubtypePolicy": "crowdtree.policy",
     "Trace": "crowdtree.trace",
     "Tree": "crowdtree.tree",
@@ -137,6 +139,7 @@ __all__ = [
     "Problem",
     "Recorded",
     "Run",
+    "Source",
     "SubtypePolicy",
     "Trace",
     "Tree",

@@ -161,10 +161,21 @@ def burnashev_guide(
 def checked_price(price: ArrayLike | Mapping[str, float] | None, problem: Problem) -> FloatArray:
     """Price of one answer to each question: one number, one per question, or by name; default 1.
 
+    Times the price of the source; with several sources one price per option, source by source.
+
     >>> problem = Problem(["a", "b"], None, ["q", "r"], [[0, 1], [1, 0]], 0.1)
     >>> checked_price({"q": 1.0, "r": 2.5}, problem).tolist()
     [1.0, 2.5]
     """
+    by_question = price_by_question(price, problem)
+    by_source = np.array([source.price for source in problem.sources])
+    return np.outer(by_source, by_question).ravel()
+
+
+def price_by_question(
+    price: ArrayLike | Mapping[str, float] | None, problem: Problem
+) -> FloatArray:
+    """Price of one answer to each question, whoever gives it."""
     if price is None:
         return np.ones(problem.n_questions)
     if isinstance(price, Mapping):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.common_causes import Causes
 from crowdtree.errors import CrowdtreeError
 from crowdtree.outcomes import DASH
 from crowdtree.problem import Problem, check_dependence
@@ -121,6 +122,8 @@ class AnswerModel:
             return TwoAnswers.of_yes_no(problem, given, rho)
         if given is not None:
             problem.require_yes_no("yes_probability")
+        if len(problem.sources) > 1:
+            return SourceAnswers.of_sources(problem, rho)
         known = problem.unsure is not None
         table = np.zeros((1, problem.channel.shape[1] + 1, *problem.outcome.shape))
         table[:, :-1] = problem.channel
@@ -139,6 +142,11 @@ class AnswerModel:
     def slots(self) -> int:
         """Answers that are counted, "can't tell" included."""
         return int(self.table.shape[1])
+
+    @property
+    def depends(self) -> bool:
+        """Whether the next answer depends on earlier ones, given the class."""
+        return self.shared_difficulty > 0
 
     @property
     def answers(self) -> list[FloatArray]:
@@ -176,6 +184,27 @@ class AnswerModel:
             rho, asked = self.shared_difficulty, self._asked(counts)
             share = ((1 - rho) * share + rho * counts[:, None]) / ((1 - rho) + rho * asked)
         return share
+
+    def before(self, counts: NDArray[Any], row: NDArray[Any], option: NDArray[Any]) -> NDArray[Any]:
+        """Take the answers so far that the next one may depend on, from those of many items.
+
+        `counts` are ``[answer, item, option]``; `row` and `option` say which item is asked what.
+        """
+        return counts[:, row, option]
+
+    def leaning(self, counts: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether earlier answers change the next one, one row per item, one column per option."""
+        return np.asarray(counts.any(axis=0))
+
+    def after(self, option: NDArray[Any], before: NDArray[Any]) -> list[FloatArray]:
+        """P(answer | class) of the next answers, a table per answer, one row per option."""
+        rho, answers = self.shared_difficulty, self.answers
+        heard = before[: len(answers)]
+        n = heard.sum(axis=0, dtype=heard.dtype)[:, None]
+        return [
+            urn(table[option], rho, count[:, None], n)
+            for table, count in zip(answers, heard, strict=True)
+        ]
 
     def log_likelihood(
         self, question: int, value: int, skill: float = 0.0, counts: NDArray[Any] | None = None
@@ -286,6 +315,12 @@ class TwoAnswers(AnswerModel):
         yes = self.yes_given(question, skill, *before)
         return np.stack([1 - yes, yes, np.zeros(yes.shape)])
 
+    def after(self, option: NDArray[Any], before: NDArray[Any]) -> list[FloatArray]:
+        """P(no | class) and P(yes | class) of the next answers, one row per option."""
+        asked = (before[0] + before[1])[:, None]
+        yes = urn(self.yes[option], self.shared_difficulty, before[1][:, None], asked)
+        return [1 - yes, yes]
+
     def log_likelihood(
         self, question: int, value: int, skill: float = 0.0, counts: NDArray[Any] | None = None
     ) -> FloatArray:
@@ -317,6 +352,215 @@ class TwoAnswers(AnswerModel):
         found = np.where(value[:, None] == 1, np.log(share), np.log1p(-share))
         found[unsure] = 0.0
         return found
+
+
+class SourceAnswers(AnswerModel):
+    """Probabilities of answers of several sources, which may err together.
+
+    Options take the place of questions: ``source * questions + question``. Answers depend on
+    earlier ones of the same source by the urn of its `dependence`, and on those of all sources by
+    common causes (:mod:`crowdtree.common_causes`) where `shared` is above 0.
+
+    >>> from crowdtree.sources import Source
+    >>> models = [Source(name, "model", worker_error=0.1) for name in ("one", "two")]
+    >>> problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1, sources=models,
+    ...                   source_dependence=0.8)
+    >>> heard = np.array([[[0, 0]], [[1, 0]], [[0, 0]]])  # the first model said yes
+    >>> AnswerModel.of(problem).after(np.array([1]), heard)[1].round(3).tolist()
+    [[0.651, 0.961]]
+    """
+
+    dependence: FloatArray
+    shared: float
+    neutral: NDArray[np.bool_]
+    """Options for which "can't tell" is no evidence."""
+
+    def __init__(
+        self,
+        table: FloatArray,
+        right: NDArray[np.bool_],
+        dependence: FloatArray,
+        shared: float,
+        neutral: NDArray[np.bool_],
+    ) -> None:
+        put = object.__setattr__
+        put(self, "table", table)
+        put(self, "right", right)
+        put(self, "dependence", dependence)
+        put(self, "shared", shared)
+        put(self, "neutral", np.repeat(neutral, right.shape[1]))
+        put(self, "shared_difficulty", float(dependence.max()))
+        put(self, "knows_unsure", not neutral.all())
+        put(self, "_causes", {})
+
+    @classmethod
+    def of_sources(cls, problem: Problem, rho: float) -> SourceAnswers:
+        """Make the model of a problem with several sources; `rho` where a source has none."""
+        alone = [AnswerModel.of(problem.of_source(s)) for s in range(len(problem.sources))]
+        slots = max(model.slots for model in alone)
+        table = np.zeros((len(alone), slots, *problem.outcome.shape))
+        for place, model in enumerate(alone):
+            answers = model.answers
+            table[place, : len(answers) - model.knows_unsure] = answers[: slots - 1]
+            if model.knows_unsure:
+                table[place, -1] = answers[-1]
+        table.flags.writeable = False
+        right = np.zeros(table.shape[1:], dtype=bool)
+        right[: len(problem.right)] = problem.right
+        own = [rho if s.dependence is None else s.dependence for s in problem.sources]
+        neutral = np.array([not model.knows_unsure for model in alone])
+        return cls(table, right, np.array(own), problem.source_dependence, neutral)
+
+    @cached_property
+    def by_option(self) -> FloatArray:
+        """``P(answer | class)`` as ``[answer, option, class]``."""
+        slots, classes = self.table.shape[1], self.table.shape[3]
+        return np.moveaxis(self.table, 1, 0).reshape(slots, -1, classes)
+
+    @cached_property
+    def answers(self) -> list[FloatArray]:
+        """``P(answer | class)`` of every answer that is evidence, a table per answer."""
+        return list(self.by_option if self.knows_unsure else self.by_option[:-1])
+
+    @cached_property
+    def logs(self) -> FloatArray:
+        """Logarithms of the answers of an average worker: ``logs[answer, option, class]``."""
+        with np.errstate(divide="ignore"):
+            found: FloatArray = np.log(self.by_option)
+        found[-1, self.neutral] = 0.0
+        return found
+
+    @property
+    def depends(self) -> bool:
+        """Whether the next answer depends on earlier ones, given the class."""
+        return bool(self.shared or self.dependence.any())
+
+    def before(self, counts: NDArray[Any], row: NDArray[Any], option: NDArray[Any]) -> NDArray[Any]:
+        """Take the answers of all sources to the questions, as ``[answer, row, source]``."""
+        return answers_before(counts, row, option, len(self.table))
+
+    def leaning(self, counts: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether earlier answers of any source change the next one."""
+        if not self.shared:
+            return np.asarray(counts.any(axis=0))
+        sources = len(self.table)
+        asked = counts.reshape(*counts.shape[:2], sources, -1).any(axis=(0, 2))
+        return np.tile(asked, (1, sources))
+
+    def after(self, option: NDArray[Any], before: NDArray[Any]) -> list[FloatArray]:
+        """P(answer | class) of the next answers, a table per answer, one row per option."""
+        share = self._shares(option, before, None)
+        return list(share if self.knows_unsure else share[:-1])
+
+    def chances(
+        self, question: int, skill: float = 0.0, counts: NDArray[Any] | None = None
+    ) -> FloatArray:
+        """``P(answer | class)`` of the next answer to an option, one row per answer."""
+        none = np.zeros((self.slots, len(self.table)), dtype=np.int64)
+        before = (none if counts is None else counts)[:, None]
+        return self._shares(np.array([question]), before, np.array([skill]))[:, 0]
+
+    def log_likelihood(
+        self, question: int, value: int, skill: float = 0.0, counts: NDArray[Any] | None = None
+    ) -> FloatArray:
+        """Logarithm of the probability of an answer under each class."""
+        if value == UNSURE and self.neutral[question]:
+            return np.zeros(self.table.shape[-1])
+        slot = self.slot(value)
+        if not skill and (counts is None or not self.depends or not counts.any()):
+            return np.asarray(self.logs[slot, question])
+        return np.asarray(np.log(np.maximum(self.chances(question, skill, counts)[slot], LEAST)))
+
+    def evidence(
+        self,
+        question: NDArray[Any],
+        value: NDArray[Any],
+        skill: FloatArray | None,
+        counts: NDArray[Any],
+    ) -> FloatArray:
+        """Logarithm of the probability of many answers under each class, one row per answer."""
+        slot = np.where(value == UNSURE, self.slots - 1, value)
+        if skill is None and not self.depends:
+            return np.asarray(self.logs[slot, question])
+        share = self._shares(question, counts, skill)[slot, np.arange(len(slot))]
+        neutral = (slot == self.slots - 1) & self.neutral[question]
+        return np.where(neutral[:, None], 0.0, np.log(np.maximum(share, LEAST)))
+
+    def _shares(
+        self, option: NDArray[Any], before: NDArray[Any], skill: FloatArray | None
+    ) -> FloatArray:
+        """``P(answer | class)`` of the next answers, as ``[answer, row, class]``."""
+        found = np.empty((self.slots, len(option), self.table.shape[-1]))
+        for one in np.unique(option).tolist():
+            rows = np.flatnonzero(option == one)
+            source, question = divmod(one, self.table.shape[2])
+            found[:, rows] = self.next_answers(
+                source, question, before[:, rows], None if skill is None else skill[rows]
+            )
+        return found
+
+    def next_answers(
+        self,
+        source: int,
+        question: int,
+        before: NDArray[Any],
+        skill: FloatArray | None = None,
+        cls: NDArray[Any] | None = None,
+    ) -> FloatArray:
+        """P(answer) of the next answer of a source, as ``[answer, item, class]``.
+
+        Parameters
+        ----------
+        source, question
+            Who is asked what.
+        before
+            Answers so far to the question, ``[answer, item, source]``.
+        skill
+            Skill of whoever answers, one per item.
+        cls
+            Class of each item: then the result is ``[answer, item]``.
+        """
+        heard = np.array(before.transpose(2, 0, 1), dtype=np.int64)  # [source, answer, item]
+        heard[self.neutral[:: self.table.shape[2]], -1] = 0
+        causes = self._causes_of(question)
+        given = causes.given[:, source][:, :, None]  # [cause, answer, 1, class]
+        weight = causes.after(heard, self.dependence)[:, None]  # [cause, 1, item, class]
+        if cls is not None:
+            given, weight = given[:, :, 0, cls], weight[:, :, np.arange(len(cls)), cls]
+        if skill is not None:
+            right = np.broadcast_to(self.right[:, question, None], given.shape[1:])
+            level = skill[:, None]
+            if cls is not None:
+                right, level = self.right[:, question, cls], skill
+            given = np.stack([skilled_answers(table, right, level) for table in given])
+        rho = float(self.dependence[source])
+        if rho:
+            mine = heard[source] if cls is not None else heard[source][:, :, None]
+            given = ((1 - rho) * given + rho * mine) / ((1 - rho) + rho * mine.sum(axis=0))
+        return np.asarray((weight * given).sum(axis=0))
+
+    def _causes_of(self, question: int) -> Causes:
+        known: dict[int, Causes] = getattr(self, "_causes")  # noqa: B009
+        if question not in known:
+            channel, right = self.table[:, :, question], self.right[:, question]
+            some = right.any(axis=0)
+            wrong = ~right & some
+            wrong[-1] = False  # "can't tell" is not wrong
+            known[question] = Causes.of(channel, wrong, self.shared)
+        return known[question]
+
+
+def answers_before(
+    counts: NDArray[Any], row: NDArray[Any], option: NDArray[Any], sources: int
+) -> NDArray[Any]:
+    """Take the answers to some questions from counts ``[answer, item, option]``.
+
+    As ``[answer, row]``; of several sources all answers to the question, ``[answer, row, source]``.
+    """
+    if sources == 1:
+        return counts[:, row, option]
+    wide = counts.reshape(*counts.shape[:2], sources, -1)
+    return wide[:, row, :, option % wide.shape[3]].transpose(1, 0, 2)
 
 
 def skilled_answers(share: FloatArray, right: NDArray[np.bool_], skill: ArrayLike) -> FloatArray:

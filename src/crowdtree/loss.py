@@ -141,6 +141,11 @@ class Loss:
         return f"Loss({self.least:g} to {self.largest:g}{expert})"
 
 
+def referring(loss: Loss | None, price: float, classes: int) -> Loss:
+    """Add an expert to a loss (0/1 loss where there is none): the price of referring an item."""
+    return Loss(1.0 - np.eye(classes) if loss is None else loss.matrix, price)
+
+
 def make_loss(given: Any, classes: Sequence[str]) -> Loss | None:
     """Make a loss from any of its spellings; ``None`` for 0/1 loss.
 

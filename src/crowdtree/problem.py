@@ -29,7 +29,7 @@ from crowdtree.channel import (
 )
 from crowdtree.checking import check_call, check_options, describe_type, got, is_number
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
-from crowdtree.loss import Loss, make_loss
+from crowdtree.loss import Loss, make_loss, referring
 from crowdtree.outcomes import (
     CELLS,
     DASH,
@@ -42,6 +42,7 @@ from crowdtree.outcomes import (
     single_answers,
 )
 from crowdtree.result_methods import Framed, HtmlShown, Saved
+from crowdtree.sources import PEOPLE, Source, check_sources, scaled_error
 
 __all__ = [
     "CELLS",
@@ -105,6 +106,13 @@ class Problem(Framed, Saved, HtmlShown):
         What mistakes cost, in any spelling of :func:`crowdtree.loss.make_loss`: a matrix
         ``loss[truth][label]``, or groups, pairs, confusions that must never happen, and the price
         of an expert. ``None``: every mistake costs 1 (0/1 loss).
+    sources
+        Who answers, as a list of :class:`Source` (or mappings with its arguments); ``None`` for
+        people alone. The worker error, `confusion`, `table` and `unsure` of the problem are those
+        of every source that has none of its own.
+    source_dependence
+        Share of the wrong answers that come from causes which mislead all sources, and two people
+        alike, from 0 (independent) to below 1 (:mod:`crowdtree.common_causes`).
 
     Attributes
     ----------
@@ -139,6 +147,9 @@ class Problem(Framed, Saved, HtmlShown):
     answers: tuple[tuple[str, ...], ...] = ()
     table: NDArray[np.float64] | None = field(default=None, repr=False)
     unsure: NDArray[np.float64] | None = field(default=None, repr=False)
+    sources: tuple[Source, ...] = (PEOPLE,)
+    source_dependence: float = 0.0
+    expert: Source | None = field(default=None, init=False, repr=False)
     notes: tuple[str, ...] = field(default=(), init=False, repr=False)
 
     def __init__(
@@ -159,6 +170,8 @@ class Problem(Framed, Saved, HtmlShown):
         confusion: Any = None,
         table: Any = None,
         unsure: ArrayLike | None = None,
+        sources: Sequence[Source | Mapping[str, Any]] | None = None,
+        source_dependence: float = 0.0,
     ) -> None:
         check_call(Problem, {"dash": dash, "normalise": normalise})
         put = object.__setattr__
@@ -170,6 +183,22 @@ class Problem(Framed, Saved, HtmlShown):
         read = read_outcome(outcome, self.answers, self.questions, self.classes)
         put(self, "outcome", frozen(read.outcome))
         put(self, "_right", read.right)
+        costs = make_loss(loss, self.classes)
+        asked, expert = check_sources(sources, None if costs is None else costs.refer)
+        put(
+            self,
+            "loss",
+            costs if expert is None else referring(costs, expert.price, self.n_classes),
+        )
+        put(self, "expert", expert)
+        if len(asked) == 1:  # its errors are those of the problem
+            own = {"worker_error": worker_error, "confusion": confusion, "table": table}
+            own = (own | dict.fromkeys(("confusion", "table"))) if asked[0].has_errors else own
+            own |= {"unsure": unsure, "dependence": dependence} | asked[0].own
+            worker_error, confusion, table = own["worker_error"], own["confusion"], own["table"]
+            unsure, dependence = own["unsure"], own["dependence"]
+            asked = (asked[0].without_own(),)
+        put(self, "sources", asked)
         put(self, "table", spread_confusion(confusion, self, check_table(table, self)))
         put(self, "worker_error", _worker_error(worker_error, self))
         put(self, "unsure", check_unsure(unsure, self))
@@ -177,7 +206,9 @@ class Problem(Framed, Saved, HtmlShown):
         put(self, "descriptions", _texts(descriptions, self.classes, "descriptions", "class"))
         put(self, "normalise", False)
         put(self, "dependence", check_dependence(dependence, "dependence"))
-        put(self, "loss", make_loss(loss, self.classes))
+        put(self, "source_dependence", check_dependence(source_dependence, "source_dependence"))
+        if len(asked) > 1:
+            self._views  # noqa: B018 - raises where the errors of a source are wrong
 
     @classmethod
     def from_strength(
@@ -284,6 +315,72 @@ class Problem(Framed, Saved, HtmlShown):
         """Whether the worker error is the same for all classes of a question."""
         return self.worker_error.strides[1] == 0
 
+    @property
+    def n_options(self) -> int:
+        """Number of pairs of a source and a question: the answers that can be asked for.
+
+        Option ``source * n_questions + question``; with one source, options are questions.
+        """
+        return len(self.sources) * self.n_questions
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether there is more than one source of answers."""
+        return len(self.sources) > 1
+
+    def source_index(self, name: str) -> int:
+        """Index of a source by its name."""
+        for place, source in enumerate(self.sources):
+            if source.name == name:
+                return place
+        raise CrowdtreeError(
+            f"source {quoted(name)} is not in the problem, which has "
+            f"{listing(quoted(source.name) for source in self.sources)}"
+        )
+
+    def of_source(self, source: int | str) -> Problem:
+        """Make the problem of one source alone, with its errors, dependence and price.
+
+        >>> sources = [Source("people"), Source("model", "model", price=0.1, worker_error=0.2)]
+        >>> twins = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1, sources=sources)
+        >>> twins.of_source("model").worker_error.tolist()
+        [[0.2, 0.2]]
+        """
+        place = self.source_index(source) if isinstance(source, str) else source
+        if not is_number(place, whole=True) or not 0 <= place < len(self.sources):
+            raise CrowdtreeError(
+                f"source: expected a name, or a number from 0 to {len(self.sources) - 1}, got "
+                f"{got(source)}"
+            )
+        return self._views[int(place)] if self.has_sources else self
+
+    @cached_property
+    def _views(self) -> tuple[Problem, ...]:
+        """The problem of each source alone."""
+        return tuple(self._view(source) for source in self.sources)
+
+    def _view(self, source: Source) -> Problem:
+        alone = dataclasses.replace(source, error_factor=1.0)
+        try:
+            with warnings.catch_warnings():  # a useless source among others is no mistake
+                warnings.simplefilter("ignore", CrowdtreeWarning)
+                view = self.replace(sources=[alone, *self._experts], source_dependence=0.0)
+                factor = source.error_factor
+                return view if factor == 1 else view._with_errors_times(factor)
+        except CrowdtreeError as error:
+            raise CrowdtreeError(f"source {quoted(source.name)}: {error}") from None
+
+    @property
+    def _experts(self) -> list[Source]:
+        return [] if self.expert is None else [self.expert]
+
+    def _with_errors_times(self, factor: float) -> Problem:
+        """Make the problem with all errors times a factor, at most 1."""
+        if self.table is None:
+            error = self.worker_error[:, 0] if self.error_per_question else self.worker_error
+            return self.replace(worker_error=np.minimum(error * factor, 1.0))
+        return self.replace(table=scaled_error(self.channel[0], self.right, factor))
+
     @cached_property
     def n_answers(self) -> NDArray[np.int64]:
         """Number of answers of each question."""
@@ -316,6 +413,7 @@ class Problem(Framed, Saved, HtmlShown):
             and self.table is None
             and self.unsure is None
             and not (self.outcome == SEVERAL).any()
+            and len(self.sources) == 1
         )
 
     def require_yes_no(self, what: str) -> None:
@@ -341,7 +439,9 @@ class Problem(Framed, Saved, HtmlShown):
         >>> table.channel[0, :, 0].round(3).tolist()
         [[0.9, 0.1], [0.05, 0.45], [0.05, 0.45]]
         """
-        return frozen(probabilities(self)[None])
+        if len(self.sources) == 1:
+            return frozen(probabilities(self)[None])
+        return frozen(np.concatenate([view.channel for view in self._views]))
 
     def text(self, question: int) -> str:
         """What workers are asked: the question's text, or its name where it has none."""
@@ -382,6 +482,8 @@ class Problem(Framed, Saved, HtmlShown):
             values["answers"] = None  # whatever the number of questions
         if (self.outcome == SEVERAL).any():
             values["outcome"] = getattr(self, "_right")  # noqa: B009
+        if "loss" not in changes:
+            values["sources"] = [*self.sources, *self._experts]
         return Problem(**(values | changes))
 
     def right_names(self, question: int, cls: int) -> tuple[str, ...]:
@@ -454,6 +556,8 @@ class Problem(Framed, Saved, HtmlShown):
             and np.array_equal(self.outcome, other.outcome)
             and _same(self.table, other.table)
             and _same(self.unsure, other.unsure)
+            and self.sources == other.sources
+            and self.source_dependence == other.source_dependence
             and np.array_equal(self.worker_error, other.worker_error)
         )
 
@@ -468,7 +572,8 @@ class Problem(Framed, Saved, HtmlShown):
             size += f" of {self.n_answers.min()} to {self.n_answers.max()} answers"
         together = f", dependence={self.dependence:g}" if self.dependence else ""
         costs = "" if self.loss is None else f", {self.loss!r}"
-        return f"Problem({size}, worker error {error}{dash}{together}{costs})"
+        who = f", {len(self.sources)} sources" if len(self.sources) > 1 else ""
+        return f"Problem({size}, worker error {error}{dash}{together}{costs}{who})"
 
 
 def _instead(value: Any, call: str) -> str:

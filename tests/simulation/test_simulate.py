@@ -558,7 +558,7 @@ def test_summary_is_plain_json():
         (lambda: Recorded([[0, 1]], [0, 1]), "recorded: expected items x questions"),
         (
             lambda: simulate(PROBLEM, POLICIES["plan"], 1, crowd=Recorded([[0]], [0])),
-            "recorded: answers to 1 questions",
+            "recorded: expected items x 9 questions",
         ),
     ],
 )

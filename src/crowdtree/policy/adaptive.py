@@ -11,21 +11,24 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree.bounds import checked_price
+from crowdtree.bounds import checked_price, price_by_question
 from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
-from crowdtree.likelihood import AnswerModel, TwoAnswers, urn
+from crowdtree.likelihood import AnswerModel, TwoAnswers
 from crowdtree.outcomes import DASH
 from crowdtree.policy.base import (
     Answer,
     Ask,
+    Asked,
     FloatArray,
     Label,
     Stated,
+    as_ask,
     check_answer,
     decide,
     normalised,
+    to_option,
 )
 from crowdtree.policy.calibrating import Guaranteed, check_calibration
 from crowdtree.policy.criteria import CRITERIA, Dense, Pairs, first_best
@@ -45,6 +48,8 @@ Criterion = Literal["information", "accuracy", "ec2", "gbs", "loss"]
 IntArray = NDArray[np.int16]
 BEAM = 16
 """Joint answers of the outstanding questions that are considered, the likeliest first."""
+NO_LIMIT = 32_000
+_FIRST = np.zeros(1, dtype=np.intp)
 NOTHING = 1e-12
 """Information in bits below which an answer is worthless."""
 
@@ -53,7 +58,8 @@ NOTHING = 1e-12
 class AdaptiveState:
     """What is known about an item: the posterior, and how often each question was answered.
 
-    ``counts[answer, question]``; the last answer is "can't tell".
+    ``counts[answer, question]``; the last answer is "can't tell". With several sources the columns
+    are options, ``source * questions + question``.
     """
 
     log_posterior: FloatArray
@@ -67,6 +73,8 @@ class AdaptiveState:
 
 class AdaptivePolicy(Guaranteed):
     """Ask the question with the most expected information per cost until the error is low enough.
+
+    Where the problem has several sources, choose the question and the source: see :class:`Ask`.
 
     Parameters
     ----------
@@ -83,7 +91,7 @@ class AdaptivePolicy(Guaranteed):
         or ``"loss"`` (information, and the fall of the loss at stake); each divided by the price
         of the question. ``None``: ``"loss"`` for a problem with a loss, else ``"information"``.
     price
-        Price of an answer: one number, or one per question.
+        Price of an answer: one number, or one per question. That of the source multiplies it.
     repeats
         Most answers to the same question on the same item; ``None`` for no limit.
     shared_difficulty
@@ -113,6 +121,8 @@ class AdaptivePolicy(Guaranteed):
         In place of `target_error`: stop when the expected loss of the best decision is at most
         this. An item that does not get there is referred where the problem has an expert and that
         is cheaper than any label.
+    sources
+        Names of the sources that may be asked; ``None`` for all of the problem.
 
     Examples
     --------
@@ -147,6 +157,7 @@ class AdaptivePolicy(Guaranteed):
         calibration: Calibration = INDEPENDENT,
         undecided: bool = True,
         target_loss: float | None = None,
+        sources: Sequence[str] | None = None,
     ) -> None:
         check_call(AdaptivePolicy, locals())
         self.problem = problem
@@ -164,9 +175,15 @@ class AdaptivePolicy(Guaranteed):
                 "problem a loss"
             )
         self.criterion: Criterion = criterion
-        self.price = checked_price(price, problem)
+        self.question_price = price_by_question(price, problem)
+        self.price = checked_price(self.question_price, problem)
         self.repeats = None if repeats is None else _checked_count(repeats, "repeats")
+        self.sources = _checked_sources(sources, problem)
+        self.limits = _limits(problem, self.repeats, self.sources)
         self.model = AnswerModel.of(problem, yes_probability, shared_difficulty)
+        self.shared_difficulty = (
+            problem.dependence if shared_difficulty is None else float(shared_difficulty)
+        )
         self.width = _checked_count(width, "width")
         if self.width > self.max_answers:
             raise CrowdtreeError(
@@ -189,39 +206,46 @@ class AdaptivePolicy(Guaranteed):
 
     def start(self) -> AdaptiveState:
         """State of an item about which nothing is known."""
-        none = np.zeros((self.model.slots, self.problem.n_questions), dtype=np.int16)
+        none = np.zeros((self.model.slots, self.problem.n_options), dtype=np.int16)
         return AdaptiveState(normalised(np.log(self.state_prior)), none)
 
-    def wants(self, state: AdaptiveState, question: int) -> bool:
+    def wants(self, state: AdaptiveState, question: Asked) -> bool:
         """Whether one more answer to the question may be taken into account."""
-        return self.repeats is None or int(state.counts[:, question].sum()) < self.repeats
+        option = to_option(self.problem, question)
+        return self.limits is None or not bool(self._spent(state.counts[:, None])[0, option])
 
     def update(self, state: AdaptiveState, answer: Answer) -> AdaptiveState:
         """Posterior after one more answer, by Bayes' rule with the worker's own reliability."""
         check_answer(self.problem, answer)
-        question = answer.question
-        if not self.wants(state, question):
+        option = to_option(self.problem, (answer.question, answer.source))
+        if not self.wants(state, (answer.question, answer.source)):
             return state
+        before = self.model.before(state.counts[:, None], _FIRST, np.array([option]))[:, 0]
         evidence = answer.weight * self.model.log_likelihood(
-            question, answer.value, answer.skill, state.counts[:, question]
+            option, answer.value, answer.skill, before
         )
         counts = state.counts.copy()
-        counts[self.model.slot(answer.value), question] += 1
+        counts[self.model.slot(answer.value), option] += 1
         return AdaptiveState(normalised(state.log_posterior + evidence), counts)
 
     def ask(
-        self, state: AdaptiveState, outstanding: Sequence[int] = (), exclude: Collection[int] = ()
+        self,
+        state: AdaptiveState,
+        outstanding: Sequence[Asked] = (),
+        exclude: Collection[Asked] = (),
     ) -> Ask | Label:
         """Next questions, up to `width` out at once, or the label."""
+        out = [to_option(self.problem, asked) for asked in outstanding]
+        closed = [to_option(self.problem, asked) for asked in exclude]
         stated = self.stated(self.by_class(state.log_posterior), state.answers)
         found = decide(stated[None], self.problem.loss)
         enough = state.answers >= self.least_answers
         if enough and self.sure(found)[0]:
             return found.as_label("target")
-        left = self.max_answers - state.answers - len(outstanding)
+        left = self.max_answers - state.answers - len(out)
         if left <= 0:  # beyond the limit only what `least_answers` asks for, one at a time
-            left = min(1, self.least_answers - state.answers - len(outstanding))
-        if left <= 0 and not outstanding:
+            left = min(1, self.least_answers - state.answers - len(out))
+        if left <= 0 and not out:
             return found.as_label("budget")
         if (
             enough
@@ -235,16 +259,16 @@ class AdaptivePolicy(Guaranteed):
         ):
             return found.as_label("undecided")
         chosen: list[int] = []
-        while len(outstanding) + len(chosen) < self.width and left > 0:
-            question = self._next_or_first(state, [*outstanding, *chosen], exclude, left)
+        while len(out) + len(chosen) < self.width and left > 0:
+            question = self._next_or_first(state, [*out, *chosen], closed, left)
             if question < 0:
                 break
             chosen.append(question)
             left -= 1
-        nothing = not chosen and not outstanding
-        if nothing and (not exclude or self._next_or_first(state, [], (), left) < 0):
+        nothing = not chosen and not out
+        if nothing and (not closed or self._next_or_first(state, [], (), left) < 0):
             return found.as_label("questions")
-        return Ask(tuple(chosen))
+        return as_ask(self.problem, chosen)
 
     def sure(self, found: Stated, target_error: float | None = None) -> NDArray[np.bool_]:
         """Whether each decision reaches the target (by default the policy's), up to rounding."""
@@ -320,7 +344,9 @@ class AdaptivePolicy(Guaranteed):
         stated, log_posterior, answers = stated[due], log_posterior[due], answers[due]
         asked = asked[due].astype(np.int64)
         left = np.maximum(self.max_answers - answers, 0)
-        most = asked + left[:, None] if self.repeats is None else np.full_like(asked, self.repeats)
+        most = asked + left[:, None]
+        if self.limits is not None:
+            most = np.minimum(most, self.limits)
         remaining = np.maximum(most - asked, 0)
         evidence = log_posterior - self.log_prior
         items = Outlook(stated, evidence, answers, left, asked, remaining)
@@ -411,7 +437,7 @@ class AdaptivePolicy(Guaranteed):
     @property
     def counts_matter(self) -> bool:
         """Whether the choice depends on how often each question was asked, too."""
-        return self.repeats is not None or self.model.shared_difficulty > 0
+        return self.limits is not None or self._most_per_source is not None or self.model.depends
 
     @cached_property
     def _tables(self) -> Dense:
@@ -422,9 +448,11 @@ class AdaptivePolicy(Guaranteed):
             side = np.where(side == 0.5, np.round(answers[1], 9), side)
             return Dense(answers, [1 - side, side], self.problem.loss)
         right = self.problem.right
-        count = right.sum(axis=0)
+        count, sources = right.sum(axis=0), (len(self.problem.sources), 1)
         sides = [
-            np.where(count > 0, here / np.maximum(count, 1), table)
+            np.where(
+                np.tile(count > 0, sources), np.tile(here / np.maximum(count, 1), sources), table
+            )
             for here, table in zip(right, answers, strict=False)
         ]
         return Dense(answers, sides, self.problem.loss)
@@ -432,36 +460,47 @@ class AdaptivePolicy(Guaranteed):
     def _score(self, name: str, posterior: FloatArray, counts: IntArray | None) -> FloatArray:
         criterion = CRITERIA[name]
         scores = criterion(posterior, self._tables)
-        if self.model.shared_difficulty and counts is not None:
-            row, question = np.nonzero(counts.any(axis=0))
+        if self.model.depends and counts is not None:
+            row, option = np.nonzero(self.model.leaning(counts))
             if len(row):  # asked before: the next answer leans towards those
-                tables = self._after(question, counts[:, row, question])
-                sides = [side[question] for side in self._tables.sides] if name == "gbs" else None
-                scores[row, question] = criterion(
+                tables = self.model.after(option, self.model.before(counts, row, option))
+                sides = [side[option] for side in self._tables.sides] if name == "gbs" else None
+                scores[row, option] = criterion(
                     posterior[row], Pairs(tables, sides, self.problem.loss)
                 )
         return scores
 
-    def _after(self, question: NDArray[Any], counts: NDArray[Any]) -> list[FloatArray]:
-        """P(answer | class) of the next answers to questions that were asked before."""
-        rho, answers = self.model.shared_difficulty, self._tables.answers
-        heard = counts[: len(answers)]
-        n = heard.sum(axis=0, dtype=heard.dtype)[:, None]
-        if len(answers) == 2:
-            yes = urn(answers[1][question], rho, heard[1][:, None], n)
-            return [1 - yes, yes]
-        return [
-            urn(table[question], rho, count[:, None], n)
-            for table, count in zip(answers, heard, strict=True)
-        ]
-
     def _blocked(
         self, counts: IntArray | None, banned: NDArray[np.bool_] | None
     ) -> NDArray[np.bool_] | None:
-        if self.repeats is None or counts is None:
+        if self.limits is None or counts is None:
             return banned
-        spent = np.asarray(counts.sum(axis=0, dtype=counts.dtype) >= self.repeats)
+        spent = self._spent(counts)
         return spent if banned is None else spent | banned
+
+    def _spent(self, counts: IntArray, out: NDArray[Any] | int = 0) -> NDArray[np.bool_]:
+        """Options that may not be asked again, one row per item, with some more answers `out`."""
+        asked = counts.sum(axis=0, dtype=counts.dtype) + out
+        spent = np.asarray(asked >= self.limits)
+        if self._most_per_source is not None:
+            by_source = asked.reshape(len(asked), len(self._most_per_source), -1).sum(axis=2)
+            over = by_source >= self._most_per_source
+            spent = spent | np.repeat(over, self.problem.n_questions, axis=1)
+        return spent
+
+    @property
+    def most_repeats(self) -> int | None:
+        """Most answers to any option about an item; None where there is no such limit."""
+        if self.limits is None or self.limits.max() >= NO_LIMIT:
+            return None
+        return int(self.limits.max())
+
+    @cached_property
+    def _most_per_source(self) -> NDArray[np.int64] | None:
+        most = [source.most_per_item for source in self.problem.sources]
+        if not any(most):
+            return None
+        return np.array([NO_LIMIT if limit is None else limit for limit in most])
 
     def _next(
         self,
@@ -471,14 +510,14 @@ class AdaptivePolicy(Guaranteed):
         left: int,
     ) -> int:
         """Choose the best question, averaged over the answers that may still come in."""
-        banned = np.zeros((1, self.problem.n_questions), dtype=bool)
+        banned = np.zeros((1, self.problem.n_options), dtype=bool)
         banned[0, list(exclude)] = True
         if not outstanding:
             posterior = np.exp(state.log_posterior)[None, :]
             return int(self.choose(posterior, state.counts[:, None], left, banned)[0])
-        if self.repeats is not None:
+        if self.limits is not None:
             out = np.bincount(outstanding, minlength=banned.shape[1])
-            banned[0] |= state.counts.sum(axis=0) + out >= self.repeats
+            banned |= self._spent(state.counts[:, None], out)
         weight, posterior, counts = self._futures(state, outstanding)
         name = "accuracy" if left <= self.endgame else self.criterion
         worth = weight @ self._score("information", posterior, counts)
@@ -510,7 +549,7 @@ class AdaptivePolicy(Guaranteed):
         counts = state.counts[:, None]
         for question in outstanding:
             rows = np.full(counts.shape[1], question)
-            tables = self._after(rows, counts[:, :, question])
+            tables = self.model.after(rows, self.model.before(counts, np.arange(len(rows)), rows))
             logs = (
                 [np.log1p(-tables[1]), np.log(tables[1])]
                 if len(tables) == 2
@@ -564,20 +603,21 @@ class AdaptivePolicy(Guaranteed):
 
     def load(self, data: dict[str, Any]) -> AdaptiveState:
         """Read a state back."""
-        counts = np.zeros((self.model.slots, self.problem.n_questions), dtype=np.int16)
+        counts = np.zeros((self.model.slots, self.problem.n_options), dtype=np.int16)
         for question, *said in data["asked"]:
             counts[:, question] = said
         return AdaptiveState(np.array(data["log_posterior"]), counts)
 
     def to_dict(self) -> dict[str, Any]:
         """Write the policy as plain JSON; a table of P(yes) only where one was given."""
-        shared = self.model.shared_difficulty
+        shared = self.shared_difficulty
+        price = self.question_price
         return {
             "policy": "adaptive",
             "target_error": self.target_error,
             "max_answers": self.max_answers,
             "criterion": self.criterion,
-            "price": None if np.all(self.price == 1) else self.price.tolist(),
+            "price": None if np.all(price == 1) else price.tolist(),
             "repeats": self.repeats,
             "shared_difficulty": None if shared == self.problem.dependence != 0 else shared,
             "yes_probability": self._given_yes(),
@@ -586,6 +626,7 @@ class AdaptivePolicy(Guaranteed):
             "strict": self.strict,
             **({} if self.undecided else {"undecided": False}),
             **({} if self.target_loss is None else {"target_loss": self.target_loss}),
+            **({} if self.sources is None else {"sources": list(self.sources)}),
             **self.discounting,
         }
 
@@ -629,6 +670,31 @@ def _checked_loss(target_loss: float | None, problem: Problem) -> float | None:
             "every item would be referred without a question; lower target_loss"
         )
     return float(target_loss)
+
+
+def _checked_sources(sources: Sequence[str] | None, problem: Problem) -> tuple[str, ...] | None:
+    if sources is None:
+        return None
+    if isinstance(sources, str) or not len(sources):
+        raise CrowdtreeError(f"sources: expected a list of names of sources, got {sources!r}")
+    return tuple(problem.sources[problem.source_index(name)].name for name in sources)
+
+
+def _limits(
+    problem: Problem, repeats: int | None, sources: Collection[str] | None
+) -> NDArray[np.int64] | None:
+    """Most answers to each option about an item; None where there is no limit at all."""
+    free = all(s.may_repeat and s.most_per_item is None for s in problem.sources)
+    if repeats is None and sources is None and free:
+        return None
+    most = NO_LIMIT if repeats is None else repeats
+    each = [
+        0 if sources is not None and source.name not in sources
+        else most if source.may_repeat
+        else 1
+        for source in problem.sources
+    ]  # fmt: skip
+    return np.repeat(each, problem.n_questions)
 
 
 def _checked_count(value: int, name: str) -> int:

@@ -26,7 +26,19 @@ if TYPE_CHECKING:
     from crowdtree.fixed_plan import Plan
     from crowdtree.policy.replay import Replayed
 
-__all__ = ["HANDED_OVER", "Answer", "Ask", "FloatArray", "Label", "Policy", "Stated", "decide"]
+__all__ = [
+    "HANDED_OVER",
+    "Answer",
+    "Ask",
+    "Asked",
+    "FloatArray",
+    "Label",
+    "Policy",
+    "Stated",
+    "as_ask",
+    "decide",
+    "to_option",
+]
 
 FloatArray = NDArray[np.float64]
 HANDED_OVER = ("undecided", "referred")
@@ -43,18 +55,57 @@ class Answer(NamedTuple):
     `skill` is the worker's own reliability where it is known: the logit of the error falls by
     it (docs/model.md, section 9), 0 is the average worker. `weight` is how much of an answer it
     counts as: less than 1 for a person who has answered about the item before (section 13).
+    `source` is who answered, where the problem has several sources.
     """
 
     question: int
     value: int
     skill: float = 0.0
     weight: float = 1.0
+    source: int = 0
+
+
+Asked = int | tuple[int, int]
+"""A question, or with several sources a pair of a question and a source."""
 
 
 class Ask(NamedTuple):
-    """Questions to hand out now, on top of the outstanding ones; empty means wait for those."""
+    """Questions to hand out now, on top of the outstanding ones; empty means wait for those.
+
+    `sources` are those to ask, one per question; empty where the problem has one source.
+    """
 
     questions: tuple[int, ...]
+    sources: tuple[int, ...] = ()
+
+    @property
+    def asked(self) -> tuple[Asked, ...]:
+        """The questions, as pairs with their sources where the problem has several."""
+        if not self.sources:
+            return self.questions
+        return tuple(zip(self.questions, self.sources, strict=True))
+
+    def __repr__(self) -> str:
+        sources = f", sources={self.sources}" if self.sources else ""
+        return f"Ask(questions={self.questions}{sources})"
+
+
+def to_option(problem: Problem, asked: Asked) -> int:
+    """Option of a question or of a pair of a question and a source."""
+    question, source = asked if isinstance(asked, tuple) else (asked, 0)
+    return source * problem.n_questions + question
+
+
+def as_ask(problem: Problem, options: Sequence[int]) -> Ask:
+    """Name the questions of some options, and their sources where there are several.
+
+    >>> as_ask(Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1), [0])
+    Ask(questions=(0,))
+    """
+    if len(problem.sources) == 1:
+        return Ask(tuple(options))
+    pairs = [divmod(option, problem.n_questions) for option in options]
+    return Ask(tuple(question for _, question in pairs), tuple(source for source, _ in pairs))
 
 
 class Label(NamedTuple):
@@ -146,7 +197,7 @@ class Policy(Protocol[S]):
         """State after one more answer; unchanged by an answer that the policy does not want."""
         ...
 
-    def wants(self, state: S, question: int) -> bool:
+    def wants(self, state: S, question: Any) -> bool:
         """Whether an answer to this question would count now."""
         ...
 
@@ -159,13 +210,13 @@ class Policy(Protocol[S]):
         ...
 
     def ask(
-        self, state: S, outstanding: Sequence[int] = (), exclude: Collection[int] = ()
+        self, state: S, outstanding: Sequence[Any] = (), exclude: Collection[Any] = ()
     ) -> Ask | Label:
         """Questions to hand out next, or the label.
 
         `outstanding` are the questions (with repeats) that are out and may still be answered;
         `exclude` are questions that must not be handed out now, for example because this worker
-        has answered them already.
+        has answered them already. With several sources: pairs of a question and a source.
         """
         ...
 
@@ -229,6 +280,11 @@ def check_answer(problem: Problem, answer: Answer) -> None:
         raise CrowdtreeError(
             f"answer: question {answer.question} does not exist; the problem has "
             f"{problem.n_questions}, counted from 0"
+        )
+    if not 0 <= answer.source < len(problem.sources):
+        raise CrowdtreeError(
+            f"answer: source {answer.source} does not exist; the problem has "
+            f"{len(problem.sources)}, counted from 0"
         )
     names = problem.answers[answer.question]
     known = answer.value == UNSURE or answer.value in range(len(names))

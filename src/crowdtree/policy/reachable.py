@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from crowdtree.bounds import fano_floor
 from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.likelihood import urn
+from crowdtree.likelihood import AnswerModel, TwoAnswers, urn
 from crowdtree.policy.base import FloatArray, decide, normalised
 from crowdtree.stats import mean_half_width
 
@@ -52,13 +52,13 @@ def refuse_unreachable(policy: AdaptivePolicy) -> None:
             "to that, or pass strict=False"
         )
     _refuse_too_few_answers(policy)
-    if policy.repeats is None:
+    if policy.most_repeats is None:
         return
     reached, doubt = reachable_error(policy)
     if reached - doubt > policy.target_error:
         raise CrowdtreeError(
-            f"target_error: {policy.target_error:g} is out of reach with {policy.repeats} answers "
-            f"per question: all of them together leave an error of about {reached:.3g} "
+            f"target_error: {policy.target_error:g} is out of reach with {policy.most_repeats} "
+            f"answers per question: all of them together leave an error of about {reached:.3g} "
             f"(± {doubt:.1g}); raise repeats or target_error, or pass strict=False"
         )
 
@@ -79,13 +79,13 @@ def refuse_unreachable_loss(policy: AdaptivePolicy) -> None:
             f"target_loss: {target:g} is out of reach: no question tells {{{listing(names)}}} "
             f"apart, which leaves an expected loss of {risk[worst]:.4g}; add a question, {ways}"
         )
-    if policy.repeats is None:
+    if policy.most_repeats is None:
         return
     found = decide(_after_all_answers(policy, 1000), loss).risk
     reached, doubt = float(found.mean()), mean_half_width(found)
     if reached - doubt > target:
         raise CrowdtreeError(
-            f"target_loss: {target:g} is out of reach with {policy.repeats} answers per "
+            f"target_loss: {target:g} is out of reach with {policy.most_repeats} answers per "
             f"question: all of them together leave an expected loss of about {reached:.3g} "
             f"(± {doubt:.1g}); raise repeats, {ways}"
         )
@@ -93,7 +93,7 @@ def refuse_unreachable_loss(policy: AdaptivePolicy) -> None:
 
 def _refuse_too_few_answers(policy: AdaptivePolicy) -> None:
     """Raise if information alone forbids the target within `max_answers` (Fano)."""
-    if policy.model.shared_difficulty:  # the floor is for independent answers
+    if policy.model.depends:  # the floor is for independent answers
         return
 
     def needed(error: float) -> float:
@@ -122,7 +122,7 @@ def reachable_error(policy: AdaptivePolicy, items: int = 1000) -> tuple[float, f
     """
     if policy.calibration.reached is not None:
         return policy.calibration.reached
-    if policy.repeats is None:
+    if policy.most_repeats is None:
         raise CrowdtreeError("reachable_error: expected a policy with a limit of repeats")
     error = 1 - np.exp(_after_all_answers(policy, items)).max(axis=1)
     return float(error.mean()), mean_half_width(error)
@@ -130,19 +130,20 @@ def reachable_error(policy: AdaptivePolicy, items: int = 1000) -> tuple[float, f
 
 def _after_all_answers(policy: AdaptivePolicy, items: int) -> FloatArray:
     """Log posterior of simulated items after every question was answered `repeats` times."""
-    assert policy.repeats is not None
+    assert policy.limits is not None
     rng = np.random.default_rng(0)
     cls = rng.choice(len(policy.state_prior), size=items, p=policy.state_prior)
     log_joint = np.tile(np.log(policy.state_prior), (items, 1))
-    rho = policy.model.shared_difficulty
-    answers = policy.model.answers
-    for question in range(policy.problem.n_questions):
-        if len(answers) > 2:
-            _answer_one(policy, question, rng, cls, log_joint)
+    rho, model = policy.model.shared_difficulty, policy.model
+    counts = np.zeros((model.slots, items, policy.problem.n_options), dtype=np.int16)
+    for option, limit in enumerate(policy.limits.tolist()):
+        if not isinstance(model, TwoAnswers):
+            for _ in range(limit):
+                _answer_once(model, option, rng, cls, log_joint, counts)
             continue
-        share = answers[1][question]
+        share = model.yes[option]
         yes = np.zeros((items, 1))
-        for asked in range(policy.repeats):
+        for asked in range(limit):
             table = urn(share[None, :], rho, yes, asked)
             said = rng.random(items) < table[np.arange(items) % len(table), cls]
             log_joint += np.where(said[:, None], np.log(table), np.log1p(-table))
@@ -150,27 +151,21 @@ def _after_all_answers(policy: AdaptivePolicy, items: int) -> FloatArray:
     return policy.by_class(normalised(log_joint))
 
 
-def _answer_one(
-    policy: AdaptivePolicy,
-    question: int,
+def _answer_once(
+    model: AnswerModel,
+    option: int,
     rng: np.random.Generator,
     cls: NDArray[np.intp],
     log_joint: FloatArray,
+    counts: NDArray[np.int16],
 ) -> None:
-    """Add the evidence of `repeats` simulated answers to a question with several answers."""
-    assert policy.repeats is not None
-    tables = np.stack([table[question] for table in policy.model.answers])  # [answer, class]
-    rho, rows = policy.model.shared_difficulty, np.arange(len(cls))
-    counts = np.zeros((len(tables), len(cls)))
-    for asked in range(policy.repeats):
-        shares = urn(tables[:, None, :], rho, counts[:, :, None], asked)
-        shares = np.broadcast_to(shares, (len(tables), len(cls), tables.shape[1]))
-        chance = np.cumsum(shares[:, rows, cls], axis=0)
-        said = np.minimum(
-            (rng.random(len(cls)) * chance[-1] >= chance).sum(axis=0), len(tables) - 1
-        )
-        log_joint += np.log(np.maximum(shares[said, rows], 1e-300))
-        counts[said, rows] += 1
+    """Add one simulated answer about each item."""
+    rows, asked = np.arange(len(cls)), np.full(len(cls), option)
+    share = np.stack(model.after(asked, model.before(counts, rows, asked)))
+    chance = np.cumsum(share[:, rows, cls], axis=0)
+    said = np.minimum((rng.random(len(cls)) * chance[-1] >= chance).sum(axis=0), len(share) - 1)
+    log_joint += np.log(np.maximum(share[said, rows], 1e-300))
+    counts[said, rows, option] += 1
 
 
 def _inseparable(policy: AdaptivePolicy) -> tuple[float, float, list[str]]:

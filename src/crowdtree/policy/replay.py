@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.likelihood import UNSURE
 from crowdtree.outcomes import MAX_ANSWERS
-from crowdtree.policy.base import Answer, Label, decide, normalised
+from crowdtree.policy.base import Answer, Asked, Label, decide, normalised, to_option
 
 if TYPE_CHECKING:
     from crowdtree.policy.adaptive import AdaptivePolicy
@@ -21,6 +21,7 @@ __all__ = [
     "Replayed",
     "Sample",
     "Stops",
+    "by_option",
     "checkpoints",
     "label_steps",
     "replay_adaptive",
@@ -33,7 +34,10 @@ MISSING = -1
 
 
 class Sample(NamedTuple):
-    """Recorded answers (items x questions x repeats; -1: none) and the class of each item."""
+    """Recorded answers (items x questions x repeats; -1: none) and the class of each item.
+
+    Of a problem with several sources: items x sources x questions x repeats.
+    """
 
     values: NDArray[np.int8]
     truth: IntArray
@@ -60,13 +64,7 @@ class Sample(NamedTuple):
             table, truth = _from_long(problem, answers, truth)
         else:
             table = as_answers(answers)
-        table = table[:, :, None] if table.ndim == 2 else table
-        if table.ndim != 3 or table.shape[1] != problem.n_questions:
-            raise CrowdtreeError(
-                f"answers: expected items x {problem.n_questions} questions (x repeats), "
-                f"got shape {table.shape}"
-            )
-        check_numbers(problem, table)
+        table = by_option(table, problem, "answers")
         classes = class_codes(problem, truth)
         if len(classes) != len(table):
             raise CrowdtreeError(
@@ -93,17 +91,30 @@ def as_answers(values: Any) -> NDArray[np.int8]:
     return table.astype(np.int8)
 
 
-def check_numbers(problem: Problem, values: NDArray[np.int8]) -> None:
-    """Raise where an answer to a question (second axis) is none of its answers."""
-    most = values.max(axis=(0, 2), initial=MISSING)
-    over = np.flatnonzero(most >= problem.n_answers)
+def by_option(values: NDArray[np.int8], problem: Problem, what: str) -> NDArray[np.int8]:
+    """Lay recorded answers out as items x options x repeats, and check their numbers.
+
+    With several sources they are given as items x sources x questions x repeats.
+    """
+    sources, questions = len(problem.sources), problem.n_questions
+    table = values[:, :, None] if values.ndim == 2 else values
+    if table.ndim == 4 and table.shape[1:3] == (sources, questions):
+        table = table.reshape(len(table), sources * questions, -1)
+    elif table.ndim != 3 or sources > 1 or table.shape[1] != questions:
+        expected = f"{questions} questions (x repeats)"
+        if sources > 1:
+            expected = f"{sources} sources x {questions} questions x repeats"
+        raise CrowdtreeError(f"{what}: expected items x {expected}, got shape {values.shape}")
+    most = table.max(axis=(0, 2), initial=MISSING)
+    over = np.flatnonzero(most >= np.tile(problem.n_answers, sources))
     if len(over):
-        question = int(over[0])
+        question = int(over[0]) % questions
         numbers = f"0 to {problem.n_answers[question] - 1}"
         raise CrowdtreeError(
-            f"answers: question {problem.questions[question]!r}: expected a number from {numbers}, "
-            f"-1 for missing, or -2 for can't tell, got {most[question]}"
+            f"{what}: question {problem.questions[question]!r}: expected a number from {numbers}, "
+            f"-1 for missing, or -2 for can't tell, got {most[over[0]]}"
         )
+    return table
 
 
 def _is_frame(answers: Any) -> bool:
@@ -124,12 +135,18 @@ def _from_long(problem: Problem, frame: Any, truth: Any) -> tuple[NDArray[np.int
     if absent:
         raise CrowdtreeError(f"truth: task {absent[0]!r} has no class; give one, or leave it out")
     place = {name: row for row, name in enumerate(names)}
-    cells: dict[tuple[int, int], list[Any]] = {}
+    several = len(problem.sources) > 1
+    if several and "source" not in (frame if isinstance(frame, Mapping) else frame.columns):
+        raise CrowdtreeError("answers: the problem has several sources; expected a column source")
+    sources = frame["source"] if several else [None] * len(tasks)
+    cells: dict[tuple[int, int, int], list[Any]] = {}
     spelled = [
         {name.casefold(): a for a, name in enumerate(row)} | {"can't tell": UNSURE}
         for row in problem.answers
     ]
-    for task, question, label in zip(tasks, frame["question"], frame["label"], strict=True):
+    for task, question, label, source in zip(
+        tasks, frame["question"], frame["label"], sources, strict=True
+    ):
         q = problem.question_index(str(question))
         number = spelled[q].get(label.casefold()) if isinstance(label, str) else label
         if number is None:
@@ -137,11 +154,12 @@ def _from_long(problem: Problem, frame: Any, truth: Any) -> tuple[NDArray[np.int
                 f"answers: {label!r} is not an answer to question {str(question)!r}; expected "
                 f"{listing(map(repr, problem.answers[q]))}"
             )
-        cells.setdefault((place[task], q), []).append(number)
+        s = problem.source_index(str(source)) if several else 0
+        cells.setdefault((place[task], s, q), []).append(number)
     depth = max(map(len, cells.values()), default=1)
-    table = np.full((len(names), problem.n_questions, depth), np.nan)
-    for (row, question), said in cells.items():
-        table[row, question, : len(said)] = said
+    table = np.full((len(names), len(problem.sources), problem.n_questions, depth), np.nan)
+    for at, said in cells.items():
+        table[at][: len(said)] = said
     return as_answers(table), [known[name] for name in names]
 
 
@@ -244,7 +262,7 @@ def replay_adaptive(
     """
     n, _, depth = values.shape
     log_posterior = np.tile(policy.start().log_posterior, (n, 1))
-    counts = np.zeros((policy.model.slots, n, policy.problem.n_questions), dtype=np.int16)
+    counts = np.zeros((policy.model.slots, n, policy.problem.n_options), dtype=np.int16)
     banned = np.zeros(counts.shape[1:], dtype=bool)
     answers = np.zeros(n, dtype=np.int64)
     keep = set(checkpoints(policy.max_answers))
@@ -275,7 +293,8 @@ def replay_adaptive(
         gone = said == MISSING
         banned[item[gone], question[gone]] = True
         at, asked, value = item[~gone], question[~gone], said[~gone]
-        evidence = policy.model.evidence(asked, value, None, counts[:, at, asked])
+        before = policy.model.before(counts, at, asked)
+        evidence = policy.model.evidence(asked, value, None, before)
         log_posterior[at] = normalised(log_posterior[at] + evidence)
         counts[np.where(value == UNSURE, len(counts) - 1, value), at, asked] += 1
         answers[at] += 1
@@ -313,19 +332,20 @@ def _walk(policy: Any, answers: NDArray[np.int8]) -> Iterator[Any]:
     state = policy.start()
     yield state
     turn = np.zeros(len(answers), dtype=np.int64)
-    closed: set[int] = set()
+    closed: set[Asked] = set()
     while True:
         step = policy.ask(state, (), closed)
         if isinstance(step, Label) or not step.questions:
             return
-        question = step.questions[0]
-        place = int(turn[question])
-        said = int(answers[question, place]) if place < answers.shape[1] else MISSING
-        turn[question] += 1
+        option = to_option(policy.problem, step.asked[0])
+        place = int(turn[option])
+        said = int(answers[option, place]) if place < answers.shape[1] else MISSING
+        turn[option] += 1
         if said != MISSING:
-            state = policy.update(state, Answer(question, said))
+            source, question = divmod(option, policy.problem.n_questions)
+            state = policy.update(state, Answer(question, said, source=source))
         elif policy.has_alternatives:
-            closed.add(question)
+            closed.add(step.asked[0])
             continue
         else:
             state = policy.pass_over(state)

@@ -16,7 +16,7 @@ from crowdtree.problem import Problem
 from crowdtree.result_methods import Framed, HtmlShown
 from crowdtree.rng import generator
 from crowdtree.simulation.batch_dawid_skene import dawid_skene, simulate_dawid_skene
-from crowdtree.simulation.crowd import Crowd, Recorded, Source
+from crowdtree.simulation.crowd import Crowd, Recorded, Respondents
 from crowdtree.simulation.engine import REASONS
 from crowdtree.simulation.execution import BLOCK, Progress, Task, perform
 from crowdtree.simulation.run import Adaptation, CalibrationRow, Estimate, Run
@@ -48,7 +48,7 @@ def simulate(
     items: int = 10_000,
     rng: np.random.Generator | int = 0,
     *,
-    crowd: Source | None = None,
+    crowd: Respondents | None = None,
     engine: str = "local",
     jobs: int = 1,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -143,7 +143,7 @@ class Sweep(list[SweepRow], Framed, HtmlShown):
 def sweep(
     problem: Problem,
     policies: Mapping[str, Policy[Any]],
-    crowds: Mapping[str, Source] | None = None,
+    crowds: Mapping[str, Respondents] | None = None,
     items: int = 10_000,
     rng: np.random.Generator | int = 0,
     *,
@@ -190,7 +190,7 @@ def tune_target(
     *,
     items: int = 20_000,
     rng: np.random.Generator | int = 0,
-    crowd: Source | None = None,
+    crowd: Respondents | None = None,
     loss: bool = False,
 ) -> float:
     """Find the `target_error` per item at which the mean error over all items is `error`.
@@ -263,7 +263,7 @@ def _with_people(policy: Policy[Any], people: int) -> Policy[Any]:
 
 
 def _tasks(
-    problem: Problem, policy: Policy[Any], items: int, key: int, crowd: Source, stepwise: bool
+    problem: Problem, policy: Policy[Any], items: int, key: int, crowd: Respondents, stepwise: bool
 ) -> list[Task]:
     if not 1 <= items <= MOST_ITEMS:
         raise CrowdtreeError(

@@ -18,11 +18,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.checking import check_call, describe_type
 from crowdtree.errors import CrowdtreeError
-from crowdtree.likelihood import UNSURE, AnswerModel, TwoAnswers, skilled, skilled_answers, urn
-from crowdtree.policy.replay import as_answers, check_numbers, class_codes
+from crowdtree.likelihood import (
+    UNSURE,
+    AnswerModel,
+    SourceAnswers,
+    TwoAnswers,
+    skilled,
+    skilled_answers,
+    urn,
+)
+from crowdtree.policy.replay import as_answers, by_option, class_codes
 from crowdtree.problem import Problem, check_dependence
+from crowdtree.text import plural
 
-__all__ = ["Answers", "Block", "Crowd", "CrowdBlock", "Recorded", "Source"]
+__all__ = ["Answers", "Block", "Crowd", "CrowdBlock", "Recorded", "Respondents"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -57,17 +66,18 @@ class Block(Protocol):
     truth: IntArray
 
     def answer(
-        self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any], yes: NDArray[Any]
+        self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any], counts: NDArray[Any]
     ) -> Answers:
         """Answer a question about each of some items of the block.
 
-        `repeat` is how often the question was asked about the item before, `yes` how many of
-        those answers were yes.
+        `repeat` is how often the question was asked about the item before, `counts` how often each
+        answer was given. With several sources a question is an option
+        (:func:`crowdtree.policy.base.to_option`), and `counts` has those of every source.
         """
         ...
 
 
-class Source(Protocol):
+class Respondents(Protocol):
     """Where items and answers come from."""
 
     def block(self, problem: Problem, key: int, start: int, stop: int) -> Block:
@@ -75,12 +85,15 @@ class Source(Protocol):
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Plain JSON that identifies this source."""
+        """Plain JSON that identifies them."""
         ...
 
 
 describe_type(
-    Source, "a Crowd or a Recorded", "make one with Crowd(...) or Recorded(...)", needs=("block",)
+    Respondents,
+    "a Crowd or a Recorded",
+    "make one with Crowd(...) or Recorded(...)",
+    needs=("block",),
 )
 
 
@@ -143,6 +156,11 @@ class Crowd:
     def block(self, problem: Problem, key: int, start: int, stop: int) -> Block:
         """Make some items of a run."""
         truth = self.problem if self.problem is not None else problem
+        if len(truth.sources) != len(problem.sources):
+            raise CrowdtreeError(
+                f"crowd: its problem has {plural(len(truth.sources), 'source')}, the policy's has "
+                f"{len(problem.sources)}"
+            )
         if truth.outcome.shape != problem.outcome.shape:
             raise CrowdtreeError(
                 f"crowd: its problem has {truth.n_classes} classes and {truth.n_questions} "
@@ -197,6 +215,8 @@ class CrowdBlock:
         cls = self.truth[rows]
         turn = (question.astype(np.uint64) << np.uint64(20)) + repeat.astype(np.uint64)
         drawn = uniform(mixed(self.stream[rows] + turn * _GOLDEN))
+        if isinstance(self.model, SourceAnswers):
+            return self._of_sources(self.model, drawn, rows, question, repeat, counts)
         if not isinstance(self.model, TwoAnswers):
             return self._several(self.model, drawn, rows, question, repeat, counts)
         share = self.model.yes[question, cls]
@@ -224,9 +244,39 @@ class CrowdBlock:
         if rho:
             asked = counts.sum(axis=0)
             share = ((1 - rho) * share + rho * counts) / ((1 - rho) + rho * asked)
-        edges = np.cumsum(share, axis=0)
-        value = np.minimum((drawn * edges[-1] >= edges).sum(axis=0), len(edges) - 1)
-        return Answers(np.where(value == model.slots - 1, UNSURE, value).astype(np.int8), skill)
+        return Answers(_drawn(share, drawn), skill)
+
+    def _of_sources(
+        self,
+        model: SourceAnswers,
+        drawn: FloatArray,
+        rows: NDArray[Any],
+        option: NDArray[Any],
+        repeat: NDArray[Any],
+        before: NDArray[Any],
+    ) -> Answers:
+        """Draw answers of several sources, which depend on all answers to the question so far.
+
+        Differences between workers, and spammers, are for people; hard items are hard for all.
+        """
+        cls = self.truth[rows]
+        share = np.empty((model.slots, len(rows)))
+        known = np.zeros(len(rows)) if self.crowd.known_skill else None
+        for one in np.unique(option).tolist():
+            at = np.flatnonzero(option == one)
+            source, question = divmod(one, self.problem.n_questions)
+            ability = spammer = None
+            if not self.plain and self.problem.sources[source].kind == "people":
+                ability, spammer, skill = self._abilities(rows[at], option[at], repeat[at])
+                if known is not None and skill is not None:
+                    known[at] = skill
+            elif self.crowd.item_difficulty:
+                ability = -self._hardness[rows[at]]
+            share[:, at] = model.next_answers(source, question, before[:, at], ability, cls[at])
+            if spammer is not None:
+                spam = self._spam(np.full(len(at), question), model.slots)
+                share[:, at] = np.where(spammer, spam, share[:, at])
+        return Answers(_drawn(share, drawn), known)
 
     def _several_seen(
         self,
@@ -240,13 +290,16 @@ class CrowdBlock:
         """P(answer) of this worker on this item, and the skill that the policy knows."""
         ability, spammer, skill = self._abilities(rows, question, repeat)
         share = skilled_answers(share, model.right[:, question, cls], ability)
+        return np.where(spammer, self._spam(question, len(share)), share), skill
+
+    def _spam(self, question: NDArray[Any], slots: int) -> FloatArray:
+        """P(answer) of spammers: any answer, or always the first or the last one."""
         last = self.problem.n_answers[question] - 1
-        spam = np.zeros(share.shape)
         if self.crowd.spam == "coin":
-            spam[:] = (np.arange(len(share))[:, None] <= last) / (last + 1)
-        else:  # always the first or the last answer
-            spam[0 if self.crowd.spam == "no" else last, np.arange(len(last))] = 1.0
-        return np.where(spammer, spam, share), skill
+            return np.asarray((np.arange(slots)[:, None] <= last) / (last + 1))
+        spam = np.zeros((slots, len(last)))
+        spam[0 if self.crowd.spam == "no" else last, np.arange(len(last))] = 1.0
+        return spam
 
     def worker(self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any]) -> UintArray:
         """Choose the workers: people take turns from a random start per item and question."""
@@ -304,6 +357,8 @@ class CrowdBlock:
 class Recorded:
     """Answers that were really given: items x questions (x repeats) of 0, 1, and -1 for none.
 
+    Of a problem with several sources: items x sources x questions x repeats.
+
     A missing answer (-1 or NaN, "not visible") costs nothing, and its question is not asked about
     that item again. The policy must not ask more often than there are repeats. `truth` is the class
     of each item, by name or number.
@@ -318,16 +373,15 @@ class Recorded:
     def __init__(self, values: ArrayLike, truth: Sequence[str | int]) -> None:
         check_call(Recorded, locals())
         table = as_answers(values)
-        table = table[:, :, None] if table.ndim == 2 else table
         classes = np.asarray(truth)
         if classes.dtype.kind not in "iuUO":
             raise CrowdtreeError("truth: expected classes, by name or number")
-        if table.ndim != 3 or classes.shape != (len(table),):
+        if table.ndim not in (2, 3, 4) or classes.shape != (len(table),):
             raise CrowdtreeError(
                 "recorded: expected items x questions (x repeats) answers and one class per item, "
                 f"got shapes {table.shape} and {classes.shape}"
             )
-        object.__setattr__(self, "values", table)
+        object.__setattr__(self, "values", table[:, :, None] if table.ndim == 2 else table)
         object.__setattr__(self, "truth", classes)
 
     def block(self, problem: Problem, key: int, start: int, stop: int) -> Block:  # noqa: ARG002
@@ -336,14 +390,9 @@ class Recorded:
             raise CrowdtreeError(
                 f"items: expected at most the {len(self.values)} recorded, got {stop}"
             )
-        if self.values.shape[1] != problem.n_questions:
-            raise CrowdtreeError(
-                f"recorded: answers to {self.values.shape[1]} questions, but the problem has "
-                f"{problem.n_questions}"
-            )
-        check_numbers(problem, self.values)
+        values = by_option(self.values, problem, "recorded")
         truth = class_codes(problem, self.truth[start:stop])
-        return _RecordedBlock(self.values[start:stop], truth, problem)
+        return _RecordedBlock(values[start:stop], truth, problem)
 
     def describe(self) -> dict[str, Any]:
         """Plain JSON that identifies these answers."""
@@ -353,9 +402,12 @@ class Recorded:
         return {"recorded": digest, "shape": list(self.values.shape)}
 
     def __repr__(self) -> str:
-        items, questions, repeats = self.values.shape
+        items, *sources, questions, repeats = self.values.shape
         many = "answer" if repeats == 1 else "answers"
-        return f"Recorded({items} items x {questions} questions, {repeats} {many} each)"
+        size = (
+            f"{items} items x {f'{sources[0]} sources x ' if sources else ''}{questions} questions"
+        )
+        return f"Recorded({size}, {repeats} {many} each)"
 
 
 class _RecordedBlock:
@@ -379,6 +431,13 @@ class _RecordedBlock:
         return Answers(self.values[rows, question, repeat], None)
 
 
+def _drawn(share: FloatArray, drawn: FloatArray) -> NDArray[np.int8]:
+    """Answer of each column by its uniform number; the last row is "can't tell"."""
+    edges = np.cumsum(share, axis=0)
+    value = np.minimum((drawn * edges[-1] >= edges).sum(axis=0), len(edges) - 1)
+    return np.where(value == len(edges) - 1, UNSURE, value).astype(np.int8)
+
+
 def describe_problem(problem: Problem) -> dict[str, Any]:
     """Plain JSON of what matters in a problem, short enough to be hashed."""
     return {
@@ -388,4 +447,12 @@ def describe_problem(problem: Problem) -> dict[str, Any]:
         "worker_error": problem.worker_error.tolist(),
         "dash": problem.dash,
         "dependence": problem.dependence,
+        **(
+            {
+                "source_dependence": problem.source_dependence,
+                "sources": [source.to_dict() for source in problem.sources],
+            }
+            if len(problem.sources) > 1
+            else {}
+        ),
     }

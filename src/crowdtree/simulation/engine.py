@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.likelihood import UNSURE
+from crowdtree.likelihood import UNSURE, answers_before
 from crowdtree.policy import AdaptivePolicy, Answer, BatchPolicy, Label, PlanPolicy, Policy
-from crowdtree.policy.base import decide, label_errors, normalised, product
+from crowdtree.policy.base import Asked, decide, label_errors, normalised, product, to_option
 from crowdtree.policy.batch import nearest_codeword
 from crowdtree.policy.replay import MISSING
 from crowdtree.simulation.crowd import Answers, Block
@@ -36,7 +36,7 @@ class BlockRun(NamedTuple):
     posterior_error: FloatArray
     reason: NDArray[np.int8]
     asked: IntArray
-    """Answers to each question, over all items."""
+    """Answers to each question (with several sources: option), over all items."""
     stated_loss: FloatArray
     """Stated expected loss of each decision; for 0/1 loss the stated error."""
 
@@ -55,7 +55,7 @@ def _can_be_unsure(block: Block) -> bool:
 
 def run_steps(policy: Policy[Any], block: Block) -> BlockRun:
     """Run any policy item by item through its own steps, as a live campaign would."""
-    found = blank(block, policy.problem.n_questions)
+    found = blank(block, policy.problem.n_options)
     for row in range(len(block.truth)):
         walk = Walk(policy, block, row)
         while walk.label is None:
@@ -75,12 +75,11 @@ class Walk:
         self.policy, self.block, self.row = policy, block, np.array([row])
         self.history: list[Answer | None] = []
         """Answers in their order; None where a plan went on without one."""
-        self.out: list[tuple[int, int]] = []
-        self.counts = np.zeros(
-            (policy.problem.n_answers.max() + 1, policy.problem.n_questions), dtype=np.int64
-        )
-        self.handed = np.zeros(policy.problem.n_questions, dtype=np.int64)
-        self.closed: set[int] = set()
+        self.out: list[tuple[Asked, int]] = []
+        options = policy.problem.n_options
+        self.counts = np.zeros((policy.problem.n_answers.max() + 1, options), dtype=np.int64)
+        self.handed = np.zeros(options, dtype=np.int64)
+        self.closed: set[Asked] = set()
         self.state = policy.start()
         self.label: Label | None = None
 
@@ -93,23 +92,28 @@ class Walk:
         if not step.questions and not self.out:  # all that could tell more are missing
             self.label = self.policy.conclude(self.state, "questions")
             return None
-        for q in step.questions:
-            self.out.append((q, int(self.handed[q])))
-            self.handed[q] += 1
-        q, repeat = self.out.pop(0)
-        said = self.block.answer(
-            self.row, np.array([q]), np.array([repeat]), self.counts[:, q : q + 1]
-        )
+        problem = self.policy.problem
+        for asked in step.asked:
+            option = to_option(problem, asked)
+            self.out.append((asked, int(self.handed[option])))
+            self.handed[option] += 1
+        asked, repeat = self.out.pop(0)
+        option = to_option(problem, asked)
+        sources, first = len(problem.sources), np.zeros(1, dtype=np.int64)
+        before = answers_before(self.counts[:, None], first, np.array([option]), sources)
+        said = self.block.answer(self.row, np.array([option]), np.array([repeat]), before)
         value = int(said.value[0])
         if value == MISSING:
-            self.out = [(other, turn) for other, turn in self.out if other != q]
+            self.out = [(other, turn) for other, turn in self.out if other != asked]
             if self.policy.has_alternatives:
-                self.closed.add(q)
+                self.closed.add(asked)
             else:
                 self._hear(None)
             return None
-        self.counts[len(self.counts) - 1 if value == UNSURE else value, q] += 1
-        answer = Answer(q, value, 0.0 if said.skill is None else float(said.skill[0]))
+        self.counts[len(self.counts) - 1 if value == UNSURE else value, option] += 1
+        source, question = divmod(option, problem.n_questions)
+        skill = 0.0 if said.skill is None else float(said.skill[0])
+        answer = Answer(question, value, skill, source=source)
         self._hear(answer)
         return answer
 
@@ -177,11 +181,11 @@ class _Adaptive:
 
     def __init__(self, policy: AdaptivePolicy, block: Block) -> None:
         self.policy, self.block = policy, block
-        self.found = blank(block, policy.problem.n_questions)
+        self.found = blank(block, policy.problem.n_options)
         self.item = np.arange(len(block.truth))
         self.state = np.zeros(len(block.truth), dtype=np.int64)
         self.log_posterior = policy.start().log_posterior[None, :]
-        shape = (policy.model.slots, 1, policy.problem.n_questions)
+        shape = (policy.model.slots, 1, policy.problem.n_options)
         self.counts = np.zeros(shape, dtype=np.int16)
         self.answers = np.zeros(1, dtype=np.int64)
         self.closed: NDArray[np.bool_] | None = None
@@ -193,8 +197,9 @@ class _Adaptive:
             if not len(self.item):
                 break
             here = question[self.state]
-            before = self.counts[:, np.arange(len(question)), question]  # by state
-            asked = before.sum(axis=0)[self.state]
+            states = np.arange(len(question))
+            before = self.policy.model.before(self.counts, states, question)
+            asked = self.counts[:, states, question].sum(axis=0)[self.state]
             said = self.block.answer(self.item, here, asked, before.take(self.state, axis=1))
             heard = here[said.value != MISSING]
             self.found.asked[:] += np.bincount(heard, minlength=len(self.found.asked))
@@ -262,7 +267,9 @@ class _Adaptive:
         asked = question[parent]
         rows = np.arange(len(parent))
         self.counts, self.answers = self.counts[:, parent], self.answers[parent]
-        evidence = self.policy.model.evidence(asked, value, said.skill, self.counts[:, rows, asked])
+        model = self.policy.model
+        before = model.before(self.counts, rows, asked)
+        evidence = model.evidence(asked, value, said.skill, before)
         gone = value == MISSING
         if gone.any() or self.closed is not None:
             evidence = np.where(gone[:, None], 0.0, evidence)

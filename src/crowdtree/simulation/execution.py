@@ -24,7 +24,7 @@ import numpy as np
 from crowdtree.errors import CrowdtreeError, needing
 from crowdtree.policy import Policy
 from crowdtree.problem import Problem
-from crowdtree.simulation.crowd import Source, describe_problem
+from crowdtree.simulation.crowd import Respondents, describe_problem
 from crowdtree.simulation.engine import BlockRun, run_block, run_steps
 
 __all__ = ["BLOCK", "Checkpoint", "Task", "perform", "serve_tasks"]
@@ -42,7 +42,7 @@ class Task:
 
     problem: Problem
     policy: Policy[Any]
-    crowd: Source
+    crowd: Respondents
     key: int
     start: int
     stop: int

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.bounds import checked_price
 from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
 from crowdtree.policy.base import HANDED_OVER
@@ -129,7 +130,8 @@ class Run(Framed, Saved, Plotted):
     reason
         Why each item was labelled, an index into ``REASONS``.
     asked
-        Answers to each question, over all items.
+        Answers to each question, over all items; with several sources those to each source and
+        question, ``source * questions + question``.
     stated_loss
         Stated expected loss of each decision, the price of an expert included; None for 0/1 loss.
     adaptation
@@ -247,9 +249,34 @@ class Run(Framed, Saved, Plotted):
     @property
     def answers_per_question(self) -> dict[str, float]:
         """Mean answers per item to each question that was asked, most asked first."""
-        order = np.argsort(-self.asked, kind="stable")
+        asked = self._by_source.sum(axis=0)
+        order = np.argsort(-asked, kind="stable")
         names = self.problem.questions
-        return {names[q]: float(self.asked[q] / self.items) for q in order if self.asked[q]}
+        return {names[q]: float(asked[q] / self.items) for q in order if asked[q]}
+
+    @property
+    def answers_per_source(self) -> dict[str, float]:
+        """Mean answers per item of each source."""
+        given = self._by_source.sum(axis=1) / self.items
+        return {s.name: float(n) for s, n in zip(self.problem.sources, given, strict=True)}
+
+    def cost_per_source(self, price: Any = None) -> dict[str, float]:
+        """Mean cost per item of each source, items referred to an expert included.
+
+        `price`: price of a question, one number, one per question, or by name; that of the source
+        multiplies it.
+        """
+        spent = (self.asked * checked_price(price, self.problem)).reshape(self._by_source.shape)
+        names = [source.name for source in self.problem.sources]
+        each = dict(zip(names, (spent.sum(axis=1) / self.items).tolist(), strict=True))
+        expert = self.problem.expert
+        if expert is not None:
+            each[expert.name] = expert.price * self.reasons.get("referred", 0) / self.items
+        return each
+
+    @property
+    def _by_source(self) -> NDArray[np.int64]:
+        return self.asked.reshape(len(self.problem.sources), -1)
 
     @property
     def confusion(self) -> FloatArray:
@@ -302,6 +329,14 @@ class Run(Framed, Saved, Plotted):
             "undecided": float(self.undecided),
             "decided_error": float(self.decided_error),
             "answers_per_question": self.answers_per_question,
+            **(
+                {
+                    "answers_per_source": self.answers_per_source,
+                    "cost_per_source": self.cost_per_source(),
+                }
+                if len(self.problem.sources) > 1
+                else {}
+            ),
             "calibration": [row._asdict() for row in self.calibration()],
             **({} if self.adaptation is None else {"adaptation": self.adaptation.to_dict()}),
         }

@@ -56,7 +56,7 @@ class Remembered:
     >>> past = Remembered()
     >>> past.add("photo", 1, Said(Answer(0, 1)))
     >>> past.of("photo").began, list(past.items())
-    (1, [[Answer(question=0, value=1, skill=0.0, weight=1.0)]])
+    (1, [[Answer(question=0, value=1, skill=0.0, weight=1.0, source=0)]])
     """
 
     def __init__(self) -> None:
