@@ -500,7 +500,7 @@ class Learned(Framed, Saved, Plotted):
     @property
     def error_posterior(self) -> tuple[FloatArray, FloatArray]:
         """Beta posterior of ``problem.worker_error``: wrong and right, one per cell."""
-        if self.kind == "labels" and self.problem.n_classes > 2:
+        if self.kind == "labels" and self.problem.n_questions > 1:
             return one_against_rest(self.fit, crowd_confusion(self.counts))
         return self.fit.wrong, self.fit.right
 

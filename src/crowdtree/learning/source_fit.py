@@ -31,9 +31,10 @@ from crowdtree.learning.answers import Answers
 from crowdtree.learning.copies import find_copies, merge_copies
 from crowdtree.learning.labels import MAX_CELLS, LabelFit
 from crowdtree.learning.passes import with_gold
+from crowdtree.learning.source_problem import CommonCauses, Told, count_answers, fit_causes
 from crowdtree.learning.worker_sources import Kind
 
-__all__ = ["Dependence", "SourceFit", "Tables", "fit_sources"]
+__all__ = ["Dependence", "HeldOut", "SourceFit", "Tables", "fit_sources", "tables_by"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
@@ -97,6 +98,12 @@ class Tables:
     telling: FloatArray
     group: IntArray
     share: FloatArray
+    sources: int
+
+    @property
+    def of_sources(self) -> FloatArray:
+        """Tables of typical workers of the sources (source, label, class)."""
+        return self.chance[len(self.chance) - self.sources :]
 
     def evidence(self, answers: Answers, row: IntArray, items: NDArray[np.intp]) -> Evidence:
         """What the answers about some items say; `row` is that of each worker."""
@@ -117,13 +124,15 @@ class SourceFit(LabelFit):
 
     tables: Tables
     dependence: Dependence
+    causes: CommonCauses
+    held_out: tuple[HeldOut, ...]
 
     def expected(self, asked: Answers) -> FloatArray:
         """Posteriors of the items of other answers; a worker that is not known is typical."""
         sources = asked.sources
         assert sources is not None
         asked = merge_copies(asked, self.copies)
-        first = len(self.tables.chance) - len(sources.names)
+        first = len(self.tables.chance) - self.tables.sources
         row = first + np.append(sources.codes(asked.workers), sources.usual).astype(np.int32)
         row[: len(self.row)] = self.row
         evidence = self.tables.evidence(asked, row, np.arange(asked.n_tasks))
@@ -137,12 +146,15 @@ def fit_sources(answers: Answers, gold: IntArray) -> SourceFit:
     known = np.flatnonzero(gold >= 0)
     fold = np.random.default_rng(0).permutation(len(known)) % _FOLDS
     dependence = crowd.usual_dependence
-    blind = np.zeros((len(gold), len(answers.labels)))
+    blind, causes = np.zeros((len(gold), len(answers.labels))), CommonCauses()
+    parts: list[HeldOut] = []
     for _ in range(_ROUNDS if len(known) else 0):
-        parts = [crowd.left_out(gold, known[fold == f], dependence) for f in range(_FOLDS)]
+        parts = [crowd.held_out(gold, known[fold == f], dependence) for f in range(_FOLDS)]
         dependence = crowd.fitted(parts, gold)
         for part in parts:
             blind[part.items] = np.exp(part.posterior(dependence))
+    if parts:
+        causes = fit_causes([crowd.told(part, gold) for part in parts])
     posterior, tables = crowd.learned(gold, dependence)
     blind[gold < 0] = posterior[gold < 0]
     return SourceFit(
@@ -152,18 +164,26 @@ def fit_sources(answers: Answers, gold: IntArray) -> SourceFit:
         copies=copies,
         tables=tables,
         dependence=dependence,
+        causes=causes,
+        held_out=tuple(parts),
     )
 
 
-class _LeftOut(NamedTuple):
+class HeldOut(NamedTuple):
     """Known items, and what is said of them by tables that did not use their class."""
 
     items: NDArray[np.intp]
     evidence: Evidence
-    log_share: FloatArray
+    tables: Tables
 
     def posterior(self, dependence: Dependence) -> FloatArray:
-        return self.evidence.posterior(self.log_share, dependence)
+        """Log posteriors of the items."""
+        return self.evidence.posterior(np.log(self.tables.share), dependence)
+
+
+def tables_by(answers: Answers, fit: SourceFit, stated: FloatArray) -> Tables:
+    """Tables by the stated probabilities of the classes."""
+    return _Crowd(merge_copies(answers, fit.copies)).tables(stated)
 
 
 class _Crowd:
@@ -188,13 +208,18 @@ class _Crowd:
         kind = {int(g): k for g, k in zip(groups, self.sources.kinds, strict=True)}
         return Dependence(np.array([WITHIN[kind[g]] for g in sorted(kind)]), BETWEEN)
 
-    def left_out(self, gold: IntArray, items: NDArray[np.intp], dependence: Dependence) -> _LeftOut:
+    def held_out(self, gold: IntArray, items: NDArray[np.intp], dependence: Dependence) -> HeldOut:
         """Learn without the class of some known items."""
         rest = gold.copy()
         rest[items] = -1
         _, tables = self.learned(rest, dependence)
-        evidence = tables.evidence(self.answers, self.row, items)
-        return _LeftOut(items, evidence, np.log(tables.share))
+        return HeldOut(items, tables.evidence(self.answers, self.row, items), tables)
+
+    def told(self, part: HeldOut, gold: IntArray) -> Told:
+        """The answers about known items, for the model of common causes."""
+        counts = count_answers(self.answers.items(part.items), self.source, part.tables.sources)
+        share, truth = np.log(part.tables.share), gold[part.items]
+        return Told(counts, part.tables.of_sources, share, ~self.alone, truth)
 
     def learned(self, gold: IntArray, dependence: Dependence) -> tuple[FloatArray, Tables]:
         """Posteriors of all items and tables, with the classes that are given."""
@@ -226,9 +251,9 @@ class _Crowd:
         asked = weight.sum(axis=0)
         share = (asked + 1) / (asked.sum() + labels)
         group = self.sources.groups[self.source_of_row]
-        return Tables(chance, _telling(chance, share, group), group, share)
+        return Tables(chance, _telling(chance, share, group), group, share, sources)
 
-    def fitted(self, parts: list[_LeftOut], gold: IntArray) -> Dependence:
+    def fitted(self, parts: list[HeldOut], gold: IntArray) -> Dependence:
         """Dependence by which known items are told best, each left out of the tables."""
         from scipy.optimize import minimize
 
