@@ -171,6 +171,8 @@ def learn_answers(
         read = _relabelled(read.one_each() if duplicates == "all" else read, classes)
         fields = _learn_labels(read, truths, method, weight)
     elif method == "ensemble":
+        if read.sources is not None:
+            read = _without_sources(read, sources is not None)
         fields = _learn_classes(reading.as_yes_no(read), truths, problem, classes, certain)
     else:
         raise CrowdtreeError(
@@ -203,6 +205,19 @@ def _answers_are_classes(
     names = map(str, classes) if classes is not None else (truths or {}).values()
     keys = set(map(squeezed, names))
     return not keys or bool(keys & set(map(squeezed, read.labels)))
+
+
+def _without_sources(read: Answers, given: bool) -> Answers:
+    """Take all workers of questions about the classes for one source."""
+    from dataclasses import replace
+
+    if given:
+        raise CrowdtreeError(
+            "sources: expected one question whose answers name the classes, got questions about "
+            "the classes; leave the sources out, or learn from the answers of each source alone"
+        )
+    note = "column source left out: it is used for one question whose answers name the classes"
+    return replace(read, sources=None, notes=(*read.notes, note))
 
 
 def _learn_labels(

@@ -605,6 +605,7 @@ class Learned(Framed, Saved, Plotted):
             **self._costs(),
             "converged": self.converged,
             "workers": [_without_nan(worker._asdict()) for worker in self.workers.values()],
+            **({"sources": [s._asdict() for s in self.sources.values()]} if self.sources else {}),
             "confused": [pair._asdict() for pair in confused_pairs(self)[:_MOST_PAIRS]],
             "against_assumed": [
                 {**cell._asdict(), "outside": cell.outside} for cell in against_assumed(self)
