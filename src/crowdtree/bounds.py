@@ -205,6 +205,11 @@ def price_by_question(
     return cost
 
 
+def prices_by_question(prices: FloatArray, problem: Problem) -> FloatArray:
+    """Undo :func:`checked_price`: prices of questions, from those of options."""
+    return prices[: problem.n_questions] / problem.sources[0].price
+
+
 def _extremes(
     problem: Problem, answers: Sequence[FloatArray] | None
 ) -> tuple[FloatArray, FloatArray]:

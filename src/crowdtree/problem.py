@@ -328,6 +328,11 @@ class Problem(Framed, Saved, HtmlShown):
         """Whether there is more than one source of answers."""
         return len(self.sources) > 1
 
+    @property
+    def has_prices(self) -> bool:
+        """Whether sources differ from one that costs 1 per answer."""
+        return self.has_sources or self.sources[0].price != 1
+
     def source_index(self, name: str) -> int:
         """Index of a source by its name."""
         for place, source in enumerate(self.sources):
@@ -374,6 +379,50 @@ class Problem(Framed, Saved, HtmlShown):
     def _experts(self) -> list[Source]:
         return [] if self.expert is None else [self.expert]
 
+    def as_options(self) -> Problem:
+        """Make a question of each pair of a source and a question, for trees.
+
+        Within a tree no question is asked twice, so errors in common do not matter. With one
+        source the problem stays as it is.
+
+        >>> sources = [Source("people"), Source("model", "model", price=0.1, worker_error=0.2)]
+        >>> twins = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1, sources=sources)
+        >>> twins.as_options().questions
+        ('q (people)', 'q (model)')
+        """
+        if not self.has_sources:
+            return self
+        return self._as_options
+
+    @cached_property
+    def _as_options(self) -> Problem:
+        views, count = self._views, len(self.sources)
+        names = [f"{q} ({s.name})" for s in self.sources for q in self.questions]
+        table = None
+        if any(view.table is not None for view in views):
+            blank = np.full(self.channel.shape[1:], np.nan)
+            parts = [blank if view.table is None else view.table for view in views]
+            table = np.concatenate(parts, axis=1)
+        unsure = None
+        if any(view.unsure is not None for view in views):
+            none = np.zeros(self.outcome.shape)
+            unsure = np.concatenate([none if v.unsure is None else v.unsure for v in views])
+        own: NDArray[np.bool_] | None = getattr(self, "_right")  # noqa: B009
+        axis = 0 if own is None else 1
+        again = [v.dependence for v, s in zip(views, self.sources, strict=True) if s.may_repeat]
+        return self.replace(
+            questions=names,
+            texts=[self.text(q) for q in range(self.n_questions)] * count if self.texts else None,
+            answers=None if set(self.answers) == {YES_NO} else self.answers * count,
+            outcome=np.concatenate([self.outcome if own is None else own] * count, axis=axis),
+            worker_error=np.concatenate([view.worker_error for view in views]),
+            table=table,
+            unsure=unsure,
+            dependence=max(again, default=0.0),
+            sources=[PEOPLE, *self._experts],
+            source_dependence=0.0,
+        )
+
     def _with_errors_times(self, factor: float) -> Problem:
         """Make the problem with all errors times a factor, at most 1."""
         if self.table is None:
@@ -416,10 +465,20 @@ class Problem(Framed, Saved, HtmlShown):
             and len(self.sources) == 1
         )
 
+    def require_one_source(self, what: str) -> None:
+        """Raise if there is more than one source of answers."""
+        if self.has_sources:
+            first = quoted(self.sources[0].name)
+            raise CrowdtreeError(
+                f"{what}: expected one source of answers, got {len(self.sources)}; pass "
+                f"problem.of_source({first})"
+            )
+
     def require_yes_no(self, what: str) -> None:
         """Raise unless every question is a plain yes/no question."""
         if self.is_yes_no:
             return
+        self.require_one_source(what)
         question = int(np.argmax(self.n_answers))
         raise CrowdtreeError(
             f"{what}: expected yes/no questions only, but question "

@@ -94,6 +94,7 @@ def design(
         raise CrowdtreeError(f"method: {method!r} is unknown; choose from {', '.join(DESIGNERS)}")
     if dash is not None and dash != problem.dash:
         problem = problem.replace(dash=dash)
+    problem = problem.as_options()
     target = problem if uncertainty is None else _pessimistic(problem, uncertainty)
     check_options(f"design: method {method!r}", designer, options)
     tree = designer(target, **options)

@@ -24,7 +24,7 @@ from crowdtree.frontiers.point import Point
 from crowdtree.frontiers.priced_search import DESIGNS, Priced, exact_solver, greedy_trees
 from crowdtree.frontiers.several_search import MAX_CELLS, class_sets, several_solver
 from crowdtree.frontiers.supported import Curve
-from crowdtree.frontiers.vote_options import Options, question_prices
+from crowdtree.frontiers.vote_options import Options, answered_once, question_prices
 from crowdtree.jit import can_compile
 from crowdtree.problem import DASH, Problem
 from crowdtree.tree import Tree
@@ -70,7 +70,8 @@ def frontier(
         or several answers, and, with a warning, for large problems where the extra ``fast`` is not
         installed.
     price
-        Price of an answer: one number, one per question, or by question name.
+        Price of an answer: one number, one per question, or by question name. That of the source
+        multiplies it; with several sources a node asks one of them.
     max_votes
         Most votes per node (largest margin).
     max_points
@@ -105,9 +106,11 @@ def frontier(
     if max_points < 2:
         raise CrowdtreeError(f"max_points: expected at least 2, got {max_points!r}")
     check_limits(time_limit, 0.0, node_limit, memory_limit)
+    prices, once = question_prices(problem, price), answered_once(problem)
+    problem = problem.as_options()
     several = not problem.is_yes_no
     either = problem.dash == "either" and bool((problem.outcome == DASH).any()) and not several
-    options = Options.of(problem, vote, max_votes, question_prices(problem, price))
+    options = Options.of(problem, vote, max_votes, prices, once)
     sets: ClassSets | None = None
     if several:
         sets = class_sets(options)

@@ -51,9 +51,18 @@ class Options:
     vote: Vote
     votes: NDArray[np.int64]
     price: FloatArray
+    once: NDArray[np.bool_] | None = None
+    """Questions to which further votes say nothing new; None where there are none."""
 
     @classmethod
-    def of(cls, problem: Problem, vote: Vote, most: int, price: FloatArray) -> Options:
+    def of(
+        cls,
+        problem: Problem,
+        vote: Vote,
+        most: int,
+        price: FloatArray,
+        once: NDArray[np.bool_] | None = None,
+    ) -> Options:
         """Odd numbers up to `most` for a majority, every lead up to `most` for a margin.
 
         With several answers every number for a majority, too: an even one may be worth its price.
@@ -63,7 +72,7 @@ class Options:
         if most < 1 or most != int(most):
             raise CrowdtreeError(f"max_votes: expected a whole number of at least 1, got {most!r}")
         step = 2 if vote == "majority" and problem.is_yes_no else 1
-        return cls(problem, vote, np.arange(1, int(most) + 1, step), price)
+        return cls(problem, vote, np.arange(1, int(most) + 1, step), price, once)
 
     @cached_property
     def _cell_error(self) -> FloatArray:
@@ -130,6 +139,8 @@ class Options:
         rows = np.broadcast_to(rows, (len(votes), *rows.shape))
         cost[usable] = rule.answers(rows, votes[:, None], problem.dependence)
         wrong = ~problem.right[list(answers), question]
+        if self.once is not None and self.once[question]:
+            cost[self.votes > 1] = ENDLESS
         return Branching(chance, (chance * wrong).sum(axis=1), cost * self.price[question])
 
     def branching_at(self, tree: Tree, node: int) -> Branching:
@@ -171,6 +182,15 @@ class Options:
         return np.where(outcome == DASH, 0.0, fused[:, place.reshape(outcome.shape)])
 
     def _costs(self, question: Index, cls: Index) -> FloatArray:
+        """Expected prices; votes that say nothing new are no option."""
+        cost = self._paid(question, cls)
+        if self.once is None:
+            return cost
+        again = np.broadcast_to(self.once[question], cost.shape[1:])
+        several = (self.votes > 1).reshape(-1, *(1,) * (cost.ndim - 1))
+        return np.where(several & again, ENDLESS, cost)
+
+    def _paid(self, question: Index, cls: Index) -> FloatArray:
         cell = self._cell_error[question, cls]
         price = np.asarray(self.price[question])
         if self.vote == "majority":
@@ -232,12 +252,20 @@ class Options:
         return np.ascontiguousarray(total[picked, np.arange(len(first))[None, :]]), first
 
 
+def answered_once(problem: Problem) -> NDArray[np.bool_] | None:
+    """Which questions of which source give no new answer when asked again; None for none."""
+    if all(source.may_repeat for source in problem.sources):
+        return None
+    once = [not source.may_repeat for source in problem.sources]
+    return np.repeat(once, problem.n_questions)
+
+
 def question_prices(problem: Problem, price: ArrayLike | Mapping[str, float] | None) -> FloatArray:
     """Prices as :func:`crowdtree.bounds.checked_price` reads them, within limits."""
     values = checked_price(price, problem)
     bad = np.flatnonzero(~((values >= LEAST_PRICE) & (values <= MOST_PRICE)))
     if len(bad):
-        name = problem.questions[bad[0]]
+        name = problem.questions[bad[0] % problem.n_questions]
         raise CrowdtreeError(
             f"price: question {name!r} has {values[bad[0]]:g}; expected a number from "
             f"{LEAST_PRICE:g} to {MOST_PRICE:g}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +25,7 @@ from crowdtree.planning.adaptive_curve import (
     run_cost,
     silent,
 )
-from crowdtree.planning.choices import ExpectedPerformance, PlanChoice, PlanChoices
+from crowdtree.planning.choices import ExpectedPerformance, Mix, PlanChoice, PlanChoices
 from crowdtree.planning.forecasts import (
     CertificateCost,
     certificate_cost,
@@ -33,6 +34,7 @@ from crowdtree.planning.forecasts import (
     performance_job,
 )
 from crowdtree.planning.menu import PlanMenu, make_menu
+from crowdtree.planning.mixes import best_mix
 from crowdtree.planning.trees import best_tree, value_of
 from crowdtree.problem import Problem
 
@@ -43,6 +45,7 @@ __all__ = [
     "TIME_LIMIT",
     "CertificateCost",
     "ExpectedPerformance",
+    "Mix",
     "PlanChoice",
     "PlanChoices",
     "PlanMenu",
@@ -85,6 +88,9 @@ def plan(
     the best fixed tree by any kind of vote, for those who need one to print or to explain. The
     adaptive policy is recommended, unless it does not reach the goal or a tree is as good. The
     tree is the best one found; its proof says whether a better one can exist.
+
+    Where the problem has several sources, mixes of them are compared by their cost (``mixes`` of
+    the result), and the policy asks those of the best mix.
 
     Parameters
     ----------
@@ -129,18 +135,29 @@ def plan(
     check_call(plan, locals())
     goal = Goal(error, answers, cost, max_loss, max_answers=max_answers)
     goal.check(problem)
-    if cost is not None and price is None:
+    mixed = len(problem.sources) > 1
+    if mixed and answers is not None:
+        raise CrowdtreeError(
+            "answers: those of several sources differ in price; expected cost, error or max_loss"
+        )
+    if cost is not None and price is None and not problem.has_prices:
         raise CrowdtreeError("cost: give the price of an answer, or use answers")
-    prices = None if price is None else question_prices(problem, price)
+    priced = price is not None or problem.has_prices
+    prices = question_prices(problem, price) if priced else None
     report = progress or silent
     with warnings.catch_warnings(action="ignore"):
         report(0.0, "Searching fixed trees")
         tree, no_tree = best_tree(problem, goal, prices, allow_groups, time_limit)
         report(0.4, "Simulating adaptive policies")
         most = MAX_ANSWERS if max_answers is None else max_answers
-        curve = AdaptiveCurve(problem, goal, prices, most, rng, report=report)
-        adaptive, no_adaptive = curve.best()
-    return _choices(problem, goal, prices, (adaptive, no_adaptive), (tree, no_tree))
+        mixes: tuple[Mix, ...] = ()
+        if mixed and prices is not None:
+            adaptive, no_adaptive, mixes = best_mix(problem, goal, prices, most, rng, report)
+        else:
+            curve = AdaptiveCurve(problem, goal, prices, most, rng, report=report)
+            adaptive, no_adaptive = curve.best()
+    found = _choices(problem, goal, prices, (adaptive, no_adaptive), (tree, no_tree))
+    return replace(found, mixes=mixes) if mixes else found
 
 
 def best_adaptive(

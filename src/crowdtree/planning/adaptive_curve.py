@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.bounds import prices_by_question
 from crowdtree.frontiers import Goal
 from crowdtree.frontiers.all_plans import least_index
 from crowdtree.planning.choices import ExpectedPerformance, PlanChoice
@@ -56,7 +57,9 @@ class AdaptiveCurve:
         rng: int = 0,
         items: int = ITEMS,
         report: Report | None = None,
+        sources: Sequence[str] | None = None,
     ) -> None:
+        self.sources = sources
         self.problem, self.goal, self.prices = problem, goal, prices
         self.max_answers, self.rng, self.items = max_answers, rng, items
         self.report = report or silent
@@ -110,7 +113,9 @@ class AdaptiveCurve:
         options: dict[str, Any] = {"max_answers": self.max_answers, "strict": False}
         options["target_loss" if self.by_loss else "target_error"] = float(f"{target:.4g}")
         if self.prices is not None and self.goal.answers is None:
-            options["price"] = self.prices
+            options["price"] = prices_by_question(self.prices, self.problem)
+        if self.sources is not None:
+            options["sources"] = list(self.sources)
         return AdaptivePolicy(self.problem, **options)
 
     def best(self) -> tuple[PlanChoice | None, str]:

@@ -63,6 +63,42 @@ class ExpectedPerformance:
         return cls(exact=bool(data["exact"]), **numbers)
 
 
+@dataclass(frozen=True)
+class Mix:
+    """A mix of sources with its expected performance, and what each source adds, per item.
+
+    `performance` is None where the mix does not reach the goal.
+    """
+
+    sources: tuple[str, ...]
+    performance: ExpectedPerformance | None
+    answers: Mapping[str, float]
+    cost: Mapping[str, float]
+
+    @property
+    def name(self) -> str:
+        """The sources in words."""
+        return " + ".join(self.sources)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON."""
+        found = {} if self.performance is None else self.performance.to_dict()
+        return {
+            "sources": list(self.sources),
+            "reached": self.performance is not None,
+            **found,
+            "answers_per_source": dict(self.answers),
+            "cost_per_source": dict(self.cost),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Mix:
+        """Read what :meth:`to_dict` wrote."""
+        found = ExpectedPerformance.from_dict(data) if data["reached"] else None
+        names = tuple(data["sources"])
+        return cls(names, found, data["answers_per_source"], data["cost_per_source"])
+
+
 @dataclass(frozen=True, eq=False)
 class PlanChoice:
     """A policy with its expected performance and what is proven about it."""
@@ -129,6 +165,9 @@ class PlanChoices(Framed, Saved, HtmlShown):
         Why it is recommended.
     missing
         Why a choice is missing, if one is.
+    mixes
+        Where the problem has several sources: the mixes that were compared, the chosen one first,
+        with people only and models only among them.
 
     Examples
     --------
@@ -146,6 +185,7 @@ class PlanChoices(Framed, Saved, HtmlShown):
     choices: tuple[PlanChoice, ...]
     reason: str
     missing: str = ""
+    mixes: tuple[Mix, ...] = ()
 
     @property
     def recommended(self) -> PlanChoice:
@@ -193,6 +233,7 @@ class PlanChoices(Framed, Saved, HtmlShown):
             "reason": self.reason,
             **({"missing": self.missing} if self.missing else {}),
             "choices": [choice.to_dict() for choice in self.choices],
+            **({"mixes": [mix.to_dict() for mix in self.mixes]} if self.mixes else {}),
         }
 
     @classmethod
@@ -201,7 +242,9 @@ class PlanChoices(Framed, Saved, HtmlShown):
         choices = tuple(
             PlanChoice(
                 row["kind"],
-                policy_from_dict(problem, row["policy"]),
+                policy_from_dict(
+                    problem.as_options() if row["kind"] == "tree" else problem, row["policy"]
+                ),
                 ExpectedPerformance.from_dict(row),
                 row["proof"],
             )
@@ -209,7 +252,8 @@ class PlanChoices(Framed, Saved, HtmlShown):
         )
         price = tuple(data["price"]) if "price" in data else None
         goal = Goal(**data["goal"])
-        return cls(problem, goal, price, choices, data["reason"], data.get("missing", ""))
+        mixes = tuple(Mix.from_dict(row) for row in data.get("mixes", ()))
+        return cls(problem, goal, price, choices, data["reason"], data.get("missing", ""), mixes)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PlanChoices):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.bounds import prices_by_question
 from crowdtree.designers import design, refuse_groups
 from crowdtree.errors import CrowdtreeError
 from crowdtree.fixed_plan import Vote
@@ -45,7 +46,7 @@ def best_tree(
             vote,
             # the choice below searches all trees, but not with a loss
             method="greedy" if problem.loss is None else None,
-            price=prices,
+            price=None if prices is None else prices_by_question(prices, problem),
             max_votes=most,
             max_points=MAX_POINTS,
             time_limit=time_limit,

@@ -87,6 +87,7 @@ class BatchPolicy(Calibrated):
 
     def __post_init__(self) -> None:
         check_call(BatchPolicy, vars(self))
+        self.problem.require_one_source("BatchPolicy")
         check_calibration(self.problem, self.calibration)
         if not 1 <= self.votes <= 32_000:
             raise CrowdtreeError(

@@ -134,6 +134,7 @@ class SubtypePolicy(AdaptivePolicy):
         target_loss: float | None = None,
     ) -> None:
         check_call(SubtypePolicy, locals())
+        problem.require_one_source("SubtypePolicy")
         super().__init__(
             problem, target_error, max_answers, price=price, repeats=repeats, width=width,
             endgame=endgame, shared_difficulty=0.0, strict=False, calibration=calibration,

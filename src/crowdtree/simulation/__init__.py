@@ -269,6 +269,8 @@ def _tasks(
         raise CrowdtreeError(
             f"items: expected a whole number from 1 to {MOST_ITEMS:,}, got {items}"
         )
+    if policy.kind == "tree":  # a tree asks a source at each node
+        problem = problem.as_options()
     if (policy.problem.classes, policy.problem.questions) != (problem.classes, problem.questions):
         raise CrowdtreeError(
             "policy: its problem has different classes or questions than the one to simulate"
