@@ -1,7 +1,10 @@
 """Calibrated policies that ask several sources, from answers that name the classes.
 
-The calibration is cross-fitted: tables that did not use the class of some known items are replayed
-on these, and the calibration is fitted to all left-out items together.
+A policy takes answers as independent, from tables in which the answers of a group of sources tell
+as much less than those of the others as they count less in the labels
+(:mod:`crowdtree.learning.source_fit`). Its calibration discounts all of them together. It is
+cross-fitted: tables that did not use the class of some known items are replayed on these, and the
+calibration is fitted to all left-out items together.
 """
 
 from __future__ import annotations
@@ -13,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError
-from crowdtree.learning.source_fit import SourceFit
-from crowdtree.learning.source_problem import source_problem
+from crowdtree.learning.source_fit import SourceFit, Tables
+from crowdtree.learning.source_problem import CommonCauses, source_problem
 from crowdtree.learning.table_discount import ASSUMED
 from crowdtree.policy import AdaptivePolicy
 from crowdtree.policy.calibrating import fitted, table_key, warn_few
@@ -22,6 +25,7 @@ from crowdtree.policy.calibrating import fitted, table_key, warn_few
 if TYPE_CHECKING:
     from crowdtree.learning.answers import Answers
     from crowdtree.learning.model import Learned
+    from crowdtree.problem import Problem
 
 __all__ = ["recorded_answers", "source_policy"]
 
@@ -51,9 +55,13 @@ def recorded_answers(answers: Answers) -> NDArray[np.int8]:
 def source_policy(
     learned: Learned, target_error: float, max_answers: int, strict: bool = False, **options: Any
 ) -> AdaptivePolicy:
-    """Make the adaptive policy of the learned sources, calibrated on the known items."""
-    fit, problem = learned.labelling, learned.problem
-    if not isinstance(fit, SourceFit) or not problem.has_sources:
+    """Make the adaptive policy of the learned sources, calibrated on the known items.
+
+    The tables of ``policy.problem`` say how much answers count; those of ``learned.problem``, how
+    often they are right.
+    """
+    fit = learned.labelling
+    if not isinstance(fit, SourceFit) or not learned.problem.has_sources:
         raise CrowdtreeError(
             "policy: expected questions about the classes, or several sources of answers, got one "
             "question to one source"
@@ -66,12 +74,11 @@ def source_policy(
     options = {"repeats": values.shape[3], "max_answers": max_answers, **options}
     parts = []
     for part in fit.held_out:
-        made = source_problem(learned.answers, part.tables, fit.causes, learned.fit.error)
-        policy = AdaptivePolicy(made or problem, 0.0, strict=False, **options)
+        policy = AdaptivePolicy(_asked_by(learned, fit, part.tables), 0.0, strict=False, **options)
         states = policy.replay(values[part.items].reshape(len(part.items), -1, values.shape[3]))
         parts.append((states, learned.gold[part.items]))
     warn_few(sum(len(truth) for _, truth in parts), "policy")
-    calibration = ASSUMED
+    problem, calibration = _asked_by(learned, fit, fit.tables), ASSUMED
     if parts:
         found = fitted(np.log(problem.prior / problem.prior.sum()), parts)
         calibration = replace(found, table=table_key(problem))
@@ -80,3 +87,20 @@ def source_policy(
     )
     policy.warn_if_unreachable()
     return policy
+
+
+def _asked_by(learned: Learned, fit: SourceFit, tables: Tables) -> Problem:
+    """Make the problem of independent sources whose answers tell as much as they count."""
+    answers = learned.answers
+    every = fit.tables.evidence(answers, fit.row, np.arange(answers.n_tasks))
+    weight = fit.dependence.weights(every.answers.mean(axis=0, keepdims=True))[0]
+    assert answers.sources is not None
+    power = (weight / weight.max())[answers.sources.groups]
+    chance = tables.of_sources ** power[:, None, None]
+    flat = np.concatenate(
+        [tables.chance[: -len(chance)], chance / chance.sum(axis=1, keepdims=True)]
+    )
+    independent = CommonCauses(0.0, 0.0)
+    made = source_problem(answers, replace(tables, chance=flat), independent, learned.fit.error)
+    assert made is not None  # the learned problem has sources, too
+    return made
