@@ -152,21 +152,20 @@ def others_table(draws: int) -> Iterator[Row]:
                    f"{100 * (plain[:, 1] - plain[:, 0]).mean():+.1f}"]  # fmt: skip
 
 
-def policies_of(learned: Any, known: np.ndarray, truth: np.ndarray) -> dict[str, Any]:
-    """The ways of asking that are compared, without a target."""
-    base = learned.policy(0.05, 12)
-    values = recorded_answers(learned.answers)
+def policies_of(learned: Any) -> dict[str, Any]:
+    """The ways of asking that are compared, each calibrated on the known items."""
     models = [name for name, s in learned.sources.items() if s.kind == "model"]
     plain = learned.problem.replace(
         source_dependence=0.0, sources=[_apart(source) for source in learned.problem.sources]
     )
-    alone = {}
-    for name, asked in (("people only", ["people"]), ("models only", models)):
-        policy = base.changed(sources=asked, calibration=INDEPENDENT.to_dict())
-        alone[name] = policy.calibrate(values[known], truth[known])
-    options = base.to_dict() | {"calibration": INDEPENDENT.to_dict()}
-    independent = ct.AdaptivePolicy.from_dict(plain, options)
-    return {**alone, "mix": base, "mix, taken as independent": independent}
+    mix = learned.policy(0.05, 12)
+    options = mix.to_dict() | {"calibration": INDEPENDENT.to_dict()}
+    return {
+        "people only": learned.policy(0.05, 12, sources=["people"]),
+        "models only": learned.policy(0.05, 12, sources=models),
+        "mix": mix,
+        "mix, taken as independent": ct.AdaptivePolicy.from_dict(plain, options),
+    }
 
 
 def _apart(source: ct.Source) -> ct.Source:
@@ -184,7 +183,7 @@ def costs(name: str, draws: int, price: float) -> dict[tuple[str, float], np.nda
         known = learned.gold >= 0
         truth = mix.truth[learned.answers.tasks.astype(int)]
         crowd = Recorded(recorded_answers(learned.answers)[~known], truth[~known])
-        for way, policy in policies_of(learned, known, truth).items():
+        for way, policy in policies_of(learned).items():
             for target in (0.0, *TARGETS):
                 asked = policy.changed(target_error=target, undecided=target > 0)
                 run = ct.simulate(policy.problem, asked, int((~known).sum()), crowd=crowd)

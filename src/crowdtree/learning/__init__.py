@@ -162,6 +162,8 @@ def learn_answers(
         truths=(truths or {}).values(),
         sources=sources,
     )
+    if read.sources is not None and len(read.sources.names) == 1:
+        read = replace(read, sources=None)
     absent = len(set(truths or ()) - set(map(str, read.tasks.tolist())))
     if absent:
         note = f"{plural(absent, 'item')} of the gold without answers left out"

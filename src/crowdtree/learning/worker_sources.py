@@ -154,7 +154,7 @@ def column_of_sources(
 
 
 def sources_of(workers: NDArray[Any], given: Any) -> WorkerSources | None:
-    """Read who belongs to which source; None where there are not several sources.
+    """Read who belongs to which source; None where nothing says so.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def sources_of(workers: NDArray[Any], given: Any) -> WorkerSources | None:
         )
     of = {worker: source for worker, source in of.items() if worker in known}
     names = tuple(dict.fromkeys(of.values()))
-    return WorkerSources(names, of, kind, price) if len(names) > 1 else None
+    return WorkerSources(names, of, kind, price)
 
 
 def _read_table(given: Any) -> tuple[dict[str, str], dict[str, Kind], dict[str, float]]:
