@@ -120,7 +120,7 @@ def ours(split: Split) -> tuple[Made, Subtypes, tuple[str, ...]]:
     asked = check_names(split.questions, "questions", at_least=1)
     values = split.test[:, [asked.index(name) for name in problem.questions]]
     options: dict[str, Any] = {"target_error": TARGET, "max_answers": max(BUDGETS), "endgame": 0}
-    plain = AdaptivePolicy(problem, yes_probability=learned.yes_rate, strict=False, **options)
+    plain = AdaptivePolicy(problem, yes_probability=learned.table[1], strict=False, **options)
     kinds: SubtypePolicy = subtypes.policy(**options)
     made: Made = trees(problem, plain, values)
     fine = trees(subtypes.as_problem(), kinds, values)

@@ -165,7 +165,10 @@ def crowd_kit(problem: ct.Problem, items: int, crowd: Crowd) -> float | None:
         value.append(said)
     told = {n: np.concatenate(v) for n, v in (("task", task), ("worker", worker), ("label", value))}
     theirs = DawidSkene(n_iter=50).fit_predict(pd.DataFrame(told)).to_numpy()
-    ours = dawid_skene(told["task"], told["worker"], told["label"], items, crowd.workers).yes > 0.5
+    ours = (
+        dawid_skene(told["task"], told["worker"], told["label"], items, crowd.workers).truth[1]
+        > 0.5
+    )
     return float((theirs == ours).mean())
 
 

@@ -11,6 +11,7 @@ import crowdtree as ct
 from cli.helpers import run
 from crowdtree.cli.demo import Demo
 from crowdtree.errors import CrowdtreeError
+from crowdtree.policy.replay import Sample
 
 ROOT = Path(__file__).parents[1]
 LEAVES = ct.example("leaves")
@@ -163,3 +164,45 @@ def test_the_web_refuses_several_answers_before_it_plans():
         read_menu(lambda *_: None, b"", "example:leaves", {})
     assert "leaves" not in _examples()
     assert "animals" in _examples()
+
+
+def numbered() -> ct.Problem:
+    """Answers that are numbers, or hold the signs that separate answers on a command line."""
+    return ct.Problem(
+        ["fly", "spider", "wood louse"], None, ["legs", "back"],
+        [["6", "8", "14"], ["hairy, grey", "a=b", "plates"]], 0.1,
+        answers=[["6", "8", "14"], ["hairy, grey", "a=b", "plates"]],
+    )  # fmt: skip
+
+
+def test_answers_that_are_numbers_are_names_and_never_places():
+    problem = numbered()
+    policy = ct.AdaptivePolicy(problem, target_error=0.001)
+    for said in ("14", 14, 14.0):
+        assert ct.explain(policy, [("legs", said)]).steps[0].answer == "14"
+    with pytest.raises(CrowdtreeError, match="expected '6', '8', '14' as the answer, got 1"):
+        ct.explain(policy, [("legs", 1)])
+    rows = {"task": ["a"] * 2, "question": ["legs"] * 2, "label": [14, "8"]}
+    assert Sample.of(problem, rows, {"a": "fly"}).values[0, 0].tolist() == [2, 1]
+    with pytest.raises(CrowdtreeError, match="2 is not an answer to question 'legs'"):
+        Sample.of(problem, rows | {"label": [14, 2]}, {"a": "fly"})
+
+
+def test_names_with_commas_and_equals_signs_are_read_from_the_command_line(tmp_path, capsys):
+    path = ct.save(numbered(), tmp_path / "p.yaml")
+    assert run("explain", path, "--answers", " legs = 8,,back=hairy, grey,back=a=b") == 0
+    shown = capsys.readouterr().out
+    assert [line[3:] for line in shown.splitlines() if "→" in line] == [
+        "legs  → 8",
+        "back  → hairy, grey",
+        "back  → a=b",
+    ]
+    assert run("explain", path, "--answers", "back=hairy, brown") == 2
+    assert "expected back=hairy, grey, back=a=b" in capsys.readouterr().err
+
+
+def test_sizes_say_one_number_of_answers_once():
+    three = ct.Problem(["a", "b"], None, ["q"], [["x", "-"]], [[0.1, 0.9]], answers=[list("xyz")])
+    assert repr(three) == "Problem(2 classes x 1 questions of 3 answers, worker error 0.1)"
+    assert "1 question of 3 answers" in ct.check(three, time_limit=0).to_text()
+    assert "of 2 to 5 answers" in repr(LEAVES)

@@ -219,3 +219,72 @@ def test_policies_with_sources_are_written_and_read():
     assert not policy.wants(state, (1, 2))
     assert policy.wants(state, (1, 0))
     assert not policy.wants(state, (0, 1))
+
+
+def small_mix(**options: Any) -> ct.Problem:
+    """Four classes, people, a cheap model and one that is useless."""
+    sources = [
+        ct.Source("people"),
+        ct.Source("model", "model", price=0.05, error_factor=1.5),
+        ct.Source("coin", "model", price=0.05, worker_error=0.5),
+    ]
+    problem = ct.example("table1").replace(worker_error=0.15, sources=sources)
+    return problem.replace(**options)
+
+
+def test_plan_chooses_a_mix_and_shows_people_and_models_alone():
+    problem = small_mix()
+    choices = ct.plan(problem, error=0.03)
+    by_name = {mix.name: mix for mix in choices.mixes}
+    chosen = choices.mixes[0]
+    assert chosen.name == "people + model"
+    assert choices.adaptive.policy.sources == chosen.sources
+    assert {"people", "model + coin"} <= set(by_name)
+    assert chosen.performance.cost < by_name["people"].performance.cost
+    assert by_name["model + coin"].performance is None
+    assert sum(chosen.cost.values()) == pytest.approx(float(chosen.performance.cost), rel=0.05)
+    assert type(choices).from_dict(problem, choices.to_dict()) == choices
+    run = ct.simulate(problem, choices.policy, 2000, rng=3)
+    assert run.misclassification.low < 0.03
+    with pytest.raises(ct.CrowdtreeError, match="answers: those of several sources differ"):
+        ct.plan(problem, answers=5)
+
+
+def test_trees_ask_a_source_at_each_node():
+    model = ct.Source("model", "model", price=0.05, worker_error=[0.05, 0.4, 0.4, 0.3, 0.3])
+    problem = small_mix(sources=[ct.Source("people"), model])
+    front = ct.frontier(problem, price=2.0)
+    mixed = [p for p in front if len({q // problem.n_questions for q in p.plan.tree.question}) > 1]
+    assert front.proven
+    assert mixed, "no tree asks both people and the model"
+    cheapest = front[0]
+    assert {int(q) // problem.n_questions for q in cheapest.plan.tree.question} == {1}
+    for point in front:
+        once = point.plan.tree.question >= problem.n_questions
+        assert (point.plan.votes[once] == 1).all(), "a model was asked twice"
+        prices = np.repeat([2.0, 0.1], problem.n_questions)
+        value = ct.evaluate(point.plan)
+        assert point.expected_cost == pytest.approx(
+            value.answers_by_node @ prices[point.plan.tree.question]
+        )
+    run = ct.simulate(problem, ct.PlanPolicy(mixed[0].plan), 4000)
+    assert run.misclassification.low <= mixed[0].misclassification <= run.misclassification.high
+    assert run.answers_per_source["model"] > 0
+
+
+def test_policies_of_one_source_refuse_several():
+    problem = small_mix()
+    for make in (ct.BatchPolicy, lambda p: p.require_yes_no("campaign")):
+        with pytest.raises(ct.CrowdtreeError, match="expected one source of answers, got 3"):
+            make(problem)
+
+
+def test_no_policy_is_below_the_floor_of_its_sources():
+    from crowdtree.bounds import fano_floor
+
+    problem = small_mix()
+    alone = problem.of_source("people")
+    assert fano_floor(problem, 0.03) <= fano_floor(alone, 0.03)
+    policy = ct.AdaptivePolicy(problem, 0.03, sources=["people", "model"])
+    run = ct.simulate(problem, policy, 2000)
+    assert sum(run.cost_per_source().values()) > fano_floor(problem, float(run.stated_error))

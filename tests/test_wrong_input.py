@@ -70,6 +70,7 @@ def test_every_public_function_and_class_is_tried() -> None:
         "Checkup",
         "Evaluation",
         "Frontier",
+        "Judgement",
         "Learned",
         "PlanChoices",
         "Run",

@@ -116,7 +116,11 @@ GROUPS = {
     ),
     "Learn from answers": (
         "learn", "Learned", "learning.judging.Accuracy", "plan_pilot", "CrowdClassifier",
-        "CrowdLabeller",
+        "CrowdLabeller", "Opinions", "opinions_of", "load_opinions",
+    ),
+    "Judge models": (
+        "judge", "Judgement", "judging.result.ModelScore", "judging.result.Against",
+        "judging.result.Verdict", "judging.result.PersonTest", "judging.result.Together",
     ),
     "Audit": ("Audit", "plan_audit", "load_audit", "verify_audit"),
     "The paper": (

@@ -23,11 +23,15 @@ if TYPE_CHECKING:
     from crowdtree.evaluation import Evaluation, evaluate
     from crowdtree.files import example, load_problem
     from crowdtree.files.audits import load_audit, verify_audit
+    from crowdtree.files.opinions import load_opinions
     from crowdtree.fixed_plan import Plan
     from crowdtree.frontiers import Frontier, frontier
+    from crowdtree.judging import judge
+    from crowdtree.judging.result import Judgement
     from crowdtree.learning import learn
     from crowdtree.learning.model import Learned
     from crowdtree.learning.pilot import plan_pilot
+    from crowdtree.opinions import Opinions, opinions_of
     from crowdtree.output import load, save, write_report
     from crowdtree.planning import PlanChoices, plan
     from crowdtree.plurality import plurality_error
@@ -58,8 +62,10 @@ _LAZY = {
     "CrowdtreeWarning": "crowdtree.errors",
     "Evaluation": "crowdtree.evaluation",
     "Frontier": "crowdtree.frontiers",
+    "Judgement": "crowdtree.judging.result",
     "Learned": "crowdtree.learning.model",
     "Monitor": "crowdtree.policy.monitor",
+    "Opinions": "crowdtree.opinions",
     "Plan": "crowdtree.fixed_plan",
     "PlanChoices": "crowdtree.planning",
     "PlanPolicy": "crowdtree.policy",
@@ -77,10 +83,13 @@ _LAZY = {
     "example": "crowdtree.files",
     "explain": "crowdtree.trace",
     "frontier": "crowdtree.frontiers",
+    "judge": "crowdtree.judging",
     "learn": "crowdtree.learning",
     "load": "crowdtree.output",
     "load_audit": "crowdtree.files.audits",
+    "load_opinions": "crowdtree.files.opinions",
     "load_problem": "crowdtree.files",
+    "opinions_of": "crowdtree.opinions",
     "paper": "crowdtree",
     "plan": "crowdtree.planning",
     "plan_audit": "crowdtree.audit",
@@ -131,8 +140,10 @@ __all__ = [
     "CrowdtreeWarning",
     "Evaluation",
     "Frontier",
+    "Judgement",
     "Learned",
     "Monitor",
+    "Opinions",
     "Plan",
     "PlanChoices",
     "PlanPolicy",
@@ -150,10 +161,13 @@ __all__ = [
     "example",
     "explain",
     "frontier",
+    "judge",
     "learn",
     "load",
     "load_audit",
+    "load_opinions",
     "load_problem",
+    "opinions_of",
     "paper",
     "plan",
     "plan_audit",

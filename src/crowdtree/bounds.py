@@ -213,7 +213,9 @@ def prices_by_question(prices: FloatArray, problem: Problem) -> FloatArray:
 def _extremes(
     problem: Problem, answers: Sequence[FloatArray] | None
 ) -> tuple[FloatArray, FloatArray]:
-    yes = yes_probability(problem) if answers is None else answers[1]
+    plain = answers is None and problem.is_yes_no
+    tables = AnswerModel.of(problem).answers if answers is None else answers
+    yes = yes_probability(problem) if plain else tables[1]
     return yes.min(axis=1), yes.max(axis=1)
 
 

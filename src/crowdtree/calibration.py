@@ -291,7 +291,7 @@ class Calibration(HtmlShown):
         Parameters
         ----------
         log_prior
-            One number per class.
+            One number per class, or one row per row of `log_posterior`.
         log_posterior
             One row per item, answers taken as independent.
         answers
@@ -343,20 +343,22 @@ def _posterior_of(
         return _grid_posterior(np.zeros((len(_FLOORS), len(_SCALES), len(_DEPENDENCES))))
     count = np.asarray(answers, dtype=np.float64)
     much = np.ones(len(truth)) if weight is None else weight
-    rows = _some_rows(log_posterior, count, truth, much)
-    return _grid_posterior(_log_likelihood_grid(log_prior, *rows))
+    rows, part = _some_rows(log_posterior, truth, much)
+    start = log_prior if log_prior.ndim == 1 else log_prior[rows]
+    found = _log_likelihood_grid(start, log_posterior[rows], count[rows], truth[rows], part)
+    return _grid_posterior(found)
 
 
 def _some_rows(
-    log_posterior: FloatArray, answers: FloatArray, truth: NDArray[Any], weight: FloatArray
-) -> tuple[FloatArray, FloatArray, NDArray[Any], FloatArray]:
-    """Return a random part of the rows where all are too many for the grid; the weights add up."""
+    log_posterior: FloatArray, truth: NDArray[Any], weight: FloatArray
+) -> tuple[Any, FloatArray]:
+    """Choose a random part of the rows where all are too many for the grid; the weights add up."""
     if log_posterior.size <= _MAX_CELLS:
-        return log_posterior, answers, truth, weight
+        return slice(None), weight
     few = max(1, _MAX_CELLS // log_posterior.shape[1])
     rows = np.random.default_rng(0).choice(len(truth), few, replace=False)
     part = weight[rows] * (weight.sum() / weight[rows].sum())
-    return log_posterior[rows], answers[rows], truth[rows], part
+    return rows, part
 
 
 def _log_likelihood_grid(
@@ -371,7 +373,7 @@ def _log_likelihood_grid(
     scales, dependences = _places(len(_SCALES)), _places(len(_DEPENDENCES))
     coarse = np.empty((len(_FLOORS), len(scales), len(dependences)))
     row = np.arange(len(truth))
-    blind = np.exp(log_prior)[truth]
+    blind = np.exp(np.broadcast_to(log_prior, log_posterior.shape)[row, truth])
     for j, dependence in enumerate(_DEPENDENCES[dependences]):
         for i, scale in enumerate(_SCALES[scales]):
             score = log_prior + (scale / (1 + extra * dependence))[:, None] * evidence

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import UNSURE
 from crowdtree.policy import Answer, Ask, Label, Policy
+from crowdtree.policy.item_prior import start_of
 
 Kind = Literal["answer", "skip", "undo"]
 KINDS = get_args(Kind)
@@ -149,6 +150,7 @@ class ItemState:
 
     `least` is the number of answers that it takes before its label, beside what the rules ask for.
     `asked` is what the policy asks with nothing outstanding, where that has been computed.
+    `prior` is the item's own, where it has one.
     """
 
     item: str
@@ -158,6 +160,7 @@ class ItemState:
     fates: tuple[Fate, ...] = ()
     least: int = 0
     asked: Ask | None = None
+    prior: tuple[float, ...] | None = None
 
     @property
     def answers(self) -> int:
@@ -174,11 +177,12 @@ class Step(NamedTuple):
     posterior: tuple[float, ...]
 
 
-def start_item(policy: Policy[Any], item: str) -> ItemState:
-    """Make the state of an item about which nothing is known."""
-    state = policy.start()
+def start_item(policy: Policy[Any], item: str, prior: Sequence[float] | None = None) -> ItemState:
+    """Make the state of an item without answers; `prior` in place of the problem's prior."""
+    state = start_of(policy, prior)
     found = policy.ask(state)
-    return ItemState(item, state, found if isinstance(found, Label) else None)
+    label = found if isinstance(found, Label) else None
+    return ItemState(item, state, label, prior=None if prior is None else tuple(prior))
 
 
 def advance(policy: Policy[Any], item: ItemState, event: Event, rules: Rules = RULES) -> ItemState:
@@ -211,10 +215,10 @@ def advance(policy: Policy[Any], item: ItemState, event: Event, rules: Rules = R
     fate, state = _fate(policy, item, event, rules)
     fates, found = (*item.fates, fate), item.label
     if found is not None:
-        return ItemState(item.item, state, found, events, fates, item.least)
+        return replace(item, state=state, events=events, fates=fates, asked=None)
     decided = _settled(policy, state, _closed(events, fates, rules))
     label, asked = (decided, None) if isinstance(decided, Label) else (None, decided)
-    return ItemState(item.item, state, label, events, fates, item.least, asked)
+    return replace(item, state=state, label=label, events=events, fates=fates, asked=asked)
 
 
 def _ruled(policy: Policy[Any], item: ItemState, rules: Rules) -> Policy[Any]:
@@ -369,7 +373,7 @@ def replay_item(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> I
     >>> item.fates, replay_item(three, item).fates, replay_item(three, item).label
     (('counted', 'late'), ('counted', 'counted'), None)
     """
-    again = replace(start_item(policy, item.item), least=item.least)
+    again = replace(start_item(policy, item.item, item.prior), least=item.least)
     fates: list[Fate] = []
     for event, fate in zip(item.events, item.fates, strict=True):
         if stands(fate):  # duplicates stay duplicates, and what is excluded stays excluded
@@ -430,7 +434,7 @@ def open_questions(
 def path(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> list[Step]:
     """List each answer that counted, with the posterior after it."""
     policy = _ruled(policy, item, rules)
-    state, steps = policy.start(), []
+    state, steps = start_of(policy, item.prior), []
     for event, answer in counted_answers(item, rules):
         state = policy.update(state, answer)
         posterior = tuple(policy.posterior(state).tolist())

@@ -67,7 +67,7 @@ def spread_confusion(
         place = f"confusion: question {quoted(problem.questions[q])}"
         if not np.isnan(found[0, q]).all():
             raise CrowdtreeError(f"{place}: has a table as well; expected one of the two")
-        values = _rows(rows, names, names, place, "answer")
+        values = _rows(rows, names, names, place, "right answer")
         bad = np.flatnonzero(np.abs(values.sum(axis=1) - 1) > SUM_TOLERANCE)
         if len(bad):
             row = int(bad[0])
@@ -125,17 +125,19 @@ def _rows(
     listed = [_row(row, columns, place, thing) for row in list(rows)]
     values = read_floats(np.array(listed, dtype=object), place)
     if values.shape != (len(names), len(columns)):
+        lines, cells = ("answers", "classes") if thing == "class" else ("right answers", "answers")
         raise CrowdtreeError(
-            f"{place}: expected {len(names)} answers x {len(columns)} "
-            f"{'classes' if thing == 'class' else 'right answers'}, got {shape_text(values)}"
+            f"{place}: expected {len(names)} {lines} x {len(columns)} {cells}, got "
+            f"{shape_text(values)}"
         )
     absent_class = np.isnan(values).all(axis=0) & (thing == "class") & ~np.isnan(values).all()
     bad = np.argwhere(~((values >= 0) & (values <= 1)) & ~absent_class)
     if len(bad):
         row, column = bad[0]
         value = values[row, column]
+        line, cell = ("answer", "class") if thing == "class" else ("right answer", "answer")
         raise CrowdtreeError(
-            f"{place}, answer {quoted(names[row])}, {thing} {quoted(columns[column])}: expected a "
+            f"{place}, {line} {quoted(names[row])}, {cell} {quoted(columns[column])}: expected a "
             f"probability from 0 to 1, got {'nothing' if np.isnan(value) else f'{value:g}'}"
         )
     return values

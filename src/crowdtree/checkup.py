@@ -21,7 +21,7 @@ from crowdtree.planning.adaptive_curve import AdaptiveCurve, quick_items
 from crowdtree.planning.trees import no_first_question
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import HtmlShown
-from crowdtree.text import amount, number, percent, plural
+from crowdtree.text import amount, number, percent, plural, span
 from crowdtree.voting import margin_error, margin_votes
 
 PAIR_ERROR = 0.01
@@ -217,7 +217,7 @@ def _answers_words(problem: Problem) -> str:
     """How many answers questions have, where not all are yes/no, and cells with several right."""
     words = ""
     if problem.n_answers.max() > 2:
-        words = f" of {problem.n_answers.min()} to {problem.n_answers.max()} answers"
+        words = f" of {span(problem.n_answers.min(), problem.n_answers.max())} answers"
     several = int((problem.outcome == SEVERAL).sum())
     share = percent(several / problem.outcome.size)
     return f"{words}; several answers are right in {share} of the cells" if several else words
@@ -369,11 +369,7 @@ def _pairs(problem: Problem) -> Iterator[Pair]:
     order = np.lexsort((-weight, count[first, second], -best[first, second]))[:MOST_PAIRS]
     for i, j in zip(first[order].tolist(), second[order].tolist(), strict=True):
         question, error = int(which[i, j]), float(best[i, j])
-        answers = (
-            _answers(error, problem.dependence)
-            if problem.is_yes_no
-            else _answers_between(problem, question, i, j)
-        )
+        answers = _answers_between(problem, question, i, j)
         yield Pair(
             (problem.classes[i], problem.classes[j]),
             int(count[i, j]),
@@ -387,27 +383,6 @@ def _separations(
     problem: Problem,
 ) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32]]:
     """For every two classes the least error of a question between them, which, and how many."""
-    if problem.n_answers.max() > 2 or (problem.outcome == SEVERAL).any():
-        return _separations_of_sets(problem)
-    n = problem.n_classes
-    best, which = np.full((n, n), np.inf), np.zeros((n, n), np.int32)
-    for q, row in enumerate(problem.outcome):
-        no, yes = np.flatnonzero(row == 0), np.flatnonzero(row == 1)
-        error = problem.worker_error[q]
-        worse = np.maximum.outer(error[no], error[yes])
-        i, j = np.nonzero(worse < best[np.ix_(no, yes)])  # soon few
-        best[no[i], yes[j]] = worse[i, j]
-        which[no[i], yes[j]] = q
-    no, yes = ((problem.outcome == answer).astype(np.float32) for answer in (0, 1))
-    count = (no.T @ yes).astype(np.int32)
-    which = np.where(best <= best.T, which, which.T)
-    return np.minimum(best, best.T), which, count + count.T
-
-
-def _separations_of_sets(
-    problem: Problem,
-) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32]]:
-    """:func:`_separations` for any answers; classes that share a right answer are not separated."""
     n = problem.n_classes
     best, which = np.full((n, n), np.inf), np.zeros((n, n), np.int32)
     count = np.zeros((n, n), np.int32)

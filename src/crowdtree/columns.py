@@ -67,7 +67,8 @@ ROLES: Mapping[str, Sequence[Sequence[str]]] = {
         ),
     ),
     "question": (("question",),),
-    "source": (("source",),),
+    "source": (("source",), ("kind",)),
+    "version": (("version",),),
     "kind": (("kind",),),
     "price": (("price",),),
 }

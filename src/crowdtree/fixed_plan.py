@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -17,7 +17,7 @@ from crowdtree.outcomes import DASH
 from crowdtree.problem import Problem
 from crowdtree.result_methods import Drawn, Framed, Saved
 from crowdtree.tree import NO_BRANCH, Certificate, Level, Tree, nested_branches
-from crowdtree.votes import VOTES, CellVotes, answer_rows, branch_chances
+from crowdtree.votes import VOTES, CellVotes, VoteRule, answer_rows, branch_chances, closed_answers
 
 Vote = Literal["majority", "margin"]
 Pool = Literal["node", "question"]
@@ -320,31 +320,24 @@ class Plan(Framed, Saved, Drawn):
     def answers_at(self, node: ArrayLike, cls: ArrayLike) -> FloatArray:
         """Expected answers that a node takes for an item of a class."""
         node, cls = np.asarray(node), np.asarray(cls)
-        problem = self.tree.problem
         if self.vote == "majority":
             return np.broadcast_to(self.votes[node], np.broadcast(node, cls).shape).astype(float)
-        question = self.tree.question[node]
-        if problem.is_yes_no:
-            dash = problem.outcome[question, cls] == DASH
-            error = np.where(dash, 0.5, problem.worker_error[question, cls])
-            return VOTES[self.vote].two_way_answers(error, self.votes[node], problem.dependence)
-        return self.expected_votes(node, cls, VOTES[self.vote].answers)
+        return self.expected_votes(node, cls, VOTES[self.vote])
 
-    def expected_votes(
-        self,
-        node: NDArray[Any],
-        cls: NDArray[Any],
-        count: Callable[[FloatArray, ArrayLike, float], FloatArray],
-    ) -> FloatArray:
-        """Expected answers of nodes by the rows of their branches, for any number of answers."""
+    def expected_votes(self, node: NDArray[Any], cls: NDArray[Any], rule: VoteRule) -> FloatArray:
+        """Expected answers of nodes by a rule of votes, and by the branches of each node."""
+        problem = self.tree.problem
+        closed = closed_answers(problem, rule, self.tree.question[node], cls, self.votes[node])
+        if closed is not None:
+            return closed
         node, cls = np.broadcast_arrays(node, cls)
         found = np.empty(node.shape)
         for at in np.unique(node).tolist():
             here = node == at
             classes, place = np.unique(cls[here], return_inverse=True)
             answers = [answer for answer, _ in self.tree.branches(at)]
-            rows = answer_rows(self.tree.problem, self.tree.question[at], classes, answers)
-            expected = count(rows, self.votes[at], self.tree.problem.dependence)
+            rows = answer_rows(problem, self.tree.question[at], classes, answers)
+            expected = rule.answers(rows, self.votes[at], problem.dependence)
             found[here] = expected[np.ravel(place)]
         return found
 

@@ -149,6 +149,17 @@ class AnswerModel:
         return self.shared_difficulty > 0
 
     @property
+    def telling(self) -> FloatArray:
+        """``P(answer | class)`` as ``[answer, question, class]``, without "can't tell"."""
+        return self.table[0, :-1]
+
+    def replaced(self, telling: FloatArray, shared_difficulty: float) -> AnswerModel:
+        """Make the same model with other probabilities of the answers, as in :attr:`telling`."""
+        table = np.concatenate([telling, self.table[0, -1:]])[None]
+        table.flags.writeable = False
+        return AnswerModel(table, self.right, shared_difficulty, self.knows_unsure)
+
+    @property
     def answers(self) -> list[FloatArray]:
         """``P(answer | class)`` of every answer that is evidence, a table per answer."""
         return list(self.table[0] if self.knows_unsure else self.table[0, :-1])
@@ -292,6 +303,22 @@ class TwoAnswers(AnswerModel):
     def answers(self) -> list[FloatArray]:
         """P(no | class) and P(yes | class)."""
         return [1 - self.yes, self.yes]
+
+    @property
+    def telling(self) -> FloatArray:
+        """The same in one array."""
+        return np.stack(self.answers)
+
+    def replaced(self, telling: FloatArray, shared_difficulty: float) -> TwoAnswers:
+        """Make the same model with other probabilities of the answers."""
+        yes = np.array(telling[1])
+        yes.flags.writeable = False
+        return TwoAnswers(yes, self.sign, shared_difficulty)
+
+    @cached_property
+    def right(self) -> NDArray[np.bool_]:
+        """Whether an answer is right."""
+        return np.stack([self.sign < 0, self.sign > 0, np.zeros(self.sign.shape, dtype=bool)])
 
     @cached_property
     def logs(self) -> FloatArray:

@@ -27,6 +27,8 @@ CELLS = (
     | dict.fromkeys(DASHES, DASH)
 )
 """Outcomes of a yes/no question by their spelling, in lower case."""
+CANT_TELL = "can't tell"
+"""What a worker may answer to any question."""
 Names = tuple[str, ...]
 
 
@@ -71,21 +73,66 @@ def _names(row: Any, question: str) -> Names:
     place = f"answers: question {quoted(question)}"
     if isinstance(row, str) or not hasattr(row, "__iter__"):
         raise CrowdtreeError(f"{place}: expected a list of names, got {quoted(row)}")
-    names = tuple(" ".join(str(name).split()) for name in row)
+    if isinstance(row, set | frozenset):
+        raise CrowdtreeError(f"{place}: expected a list of names, got a set, which has no order")
+    names = tuple(_name(name, place) for name in row)
     if not 2 <= len(names) <= MAX_ANSWERS:
         raise CrowdtreeError(f"{place}: expected 2 to {MAX_ANSWERS} answers, got {len(names)}")
-    for name in names:
-        if not name:
-            raise CrowdtreeError(f"{place}: an answer has no name; give it one")
-        if "|" in name:
-            raise CrowdtreeError(f"{place}: {quoted(name)} contains |, which separates answers")
-        if name.casefold() in DASHES:
-            raise CrowdtreeError(f"{place}: {quoted(name)} means that no answer applies; rename it")
     folded = [name.casefold() for name in names]
     twice = [name for name, key in zip(names, folded, strict=True) if folded.count(key) > 1]
     if twice:
         raise CrowdtreeError(f"{place}: {listing(map(quoted, twice))} occurs more than once")
     return YES_NO if tuple(folded) == YES_NO else names
+
+
+def _name(value: Any, place: str) -> str:
+    """Name of an answer, as it is written in cells."""
+    if isinstance(value, bytes) or (hasattr(value, "__iter__") and not isinstance(value, str)):
+        raise CrowdtreeError(f"{place}: expected a name for each answer, got {quoted(value)}")
+    name = "" if value is None or value != value else " ".join(str(value).split())
+    if not name:
+        raise CrowdtreeError(f"{place}: an answer has no name; give it one")
+    if "|" in name:
+        raise CrowdtreeError(f"{place}: {quoted(name)} contains |, which separates answers")
+    if name.casefold() in DASHES:
+        raise CrowdtreeError(f"{place}: {quoted(name)} means that no answer applies; rename it")
+    if folded_answer(name) == CANT_TELL:
+        raise CrowdtreeError(
+            f"{place}: {quoted(name)} may be said to any question; leave it out, or set unsure"
+        )
+    return name
+
+
+def folded_answer(word: object) -> str:
+    """Spelling of an answer in which case, blanks and the kind of apostrophe do not matter.
+
+    >>> folded_answer("Can’t  tell"), folded_answer(2.0)
+    ("can't tell", '2')
+    """
+    text = str(word) if isinstance(word, bool | np.bool_) else _cell_text(word)
+    return text.replace("’", "'").casefold()
+
+
+def answer_spellings(names: Names) -> dict[str, int]:
+    """Number of each answer by its name, and by that number unless names are numbers themselves.
+
+    >>> answer_spellings(("red", "brown")), answer_spellings(("2", "4"))
+    ({'0': 0, '1': 1, 'red': 0, 'brown': 1}, {'2': 0, '4': 1})
+    """
+    if names == YES_NO:
+        return {word: code for word, code in CELLS.items() if code != DASH}
+    numbers = {str(place): place for place in range(len(names))}
+    if any(_is_number(name) for name in names):
+        numbers = {}
+    return numbers | {folded_answer(name): place for place, name in enumerate(names)}
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def read_outcome(
@@ -145,6 +192,8 @@ def _from_words(
             if None in values or (len(values) > 1 and DASH in values):
                 _bad_cell(cells, (q, c), answers, questions, classes)
             chosen = sorted({value for value in values if value is not None})
+            if len(chosen) < len(values):
+                _bad_cell(cells, (q, c), answers, questions, classes, "name every answer once")
             table[q, c] = chosen[0] if len(chosen) == 1 else SEVERAL
             if len(chosen) > 1:
                 several[q, c] = chosen
@@ -209,24 +258,26 @@ def _bad_cell(
     answers: tuple[Names, ...],
     questions: Names,
     classes: Names,
+    hint: str = "",
 ) -> NoReturn:
-    names, value = answers[place[0]], cells[tuple(place)]
-    if names == YES_NO:
-        hint = "write 0, 1 or -"
-    else:
-        hint = f"expected {listing(map(quoted, names), 8)}, several of them with | between, or -"
-        near = [
-            match
-            for text in _cell_texts(value)
-            if text not in _spellings(names)
-            for match in difflib.get_close_matches(text, [name.casefold() for name in names], 1)
-        ]
-        if near:
-            hint += f" (did you mean {quoted(near[0])}?)"
+    value = cells[tuple(place)]
     raise CrowdtreeError(
         f"outcome: question {quoted(questions[place[0]])}, class {quoted(classes[place[1]])} "
-        f"is {quoted(value)}; {hint}"
+        f"is {quoted(value)}; {hint or _hint(answers[place[0]], value)}"
     )
+
+
+def _hint(names: Names, value: Any) -> str:
+    if names == YES_NO:
+        return "write 0, 1 or -"
+    near = [
+        match
+        for text in _cell_texts(value)
+        if text not in _spellings(names)
+        for match in difflib.get_close_matches(text, [name.casefold() for name in names], 1)
+    ]
+    meant = f" (did you mean {quoted(near[0])}?)" if near else ""
+    return f"expected {listing(map(quoted, names), 8)}, several of them with | between, or -{meant}"
 
 
 def _rectangle(rows: Any, questions: Names, shape: tuple[int, int]) -> NDArray[Any]:

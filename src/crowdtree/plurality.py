@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.channel import read_floats
+from crowdtree.checking import check_call, check_share, is_number
 from crowdtree.errors import CrowdtreeError
 from crowdtree.voting import majority_error
 
@@ -52,13 +54,15 @@ def plurality_error(
     >>> round(plurality_error([0.6, 0.2, 0.2], 0, 3), 4)  # 1 - 0.6**3 - 3*0.6**2*0.4 - 0.6*0.08*2
     0.304
     """
-    row = np.asarray(channel_row, dtype=np.float64)
-    places = [right] if isinstance(right, int | np.integer) else list(right)
+    check_call(plurality_error, {"right": right, "votes": votes, "dependence": dependence})
+    check_share("dependence", dependence, zero=True)
+    row = read_floats(channel_row, "channel_row")
+    places = [right] if isinstance(right, int | np.integer) else list(dict.fromkeys(right))
     if row.ndim != 1 or len(row) < 2 or not np.all((row >= 0) & (row <= 1)):
         raise CrowdtreeError("channel_row: expected the probabilities of two or more answers")
     if row.sum() > 1 + 1e-9:
         raise CrowdtreeError(f"channel_row: expected a sum of at most 1, got {row.sum():.6g}")
-    if not places or not all(0 <= place < len(row) for place in places):
+    if not places or not all(is_number(p) and p in range(len(row)) for p in places):
         raise CrowdtreeError(
             f"right: expected the number of an answer, 0 to {len(row) - 1}, got {right!r}"
         )
@@ -219,38 +223,48 @@ def curtailed_race(row: tuple[float, ...], votes: int, dependence: float = 0.0) 
     answers, rest = len(row), _rest(row)
     shares = (*row, rest)
     wins = [0.0] * answers
-    expected = 0.0
-    still_open: dict[tuple[int, ...], float] = {(0,) * (answers + 1): 1.0}
+    expected = 1.0
+    followed: dict[tuple[int, ...], float] = {(0,) * (answers + 1): 1.0}
     for turn in range(votes):
-        expected += math.fsum(still_open.values())
         following: dict[tuple[int, ...], float] = {}
         filled = (1 - dependence) + dependence * turn
-        for counts, chance in still_open.items():
+        for counts, chance in followed.items():
             for answer, share in enumerate(shares):
                 p = ((1 - dependence) * share + dependence * counts[answer]) / filled
                 if p <= 0:
                     continue
                 after = (*counts[:answer], counts[answer] + 1, *counts[answer + 1 :])
-                winners = _settled(after[:answers], votes - turn - 1)
-                for winner in winners:
-                    wins[winner] += chance * p / len(winners)
-                if not winners:
-                    following[after] = following.get(after, 0.0) + chance * p
-        if len(following) > MAX_STATES:
+                following[after] = following.get(after, 0.0) + chance * p
+        followed = {}
+        for counts, chance in following.items():
+            winners, still_open = _settled(counts[:answers], votes - turn - 1)
+            expected += chance * still_open
+            for winner in winners:
+                wins[winner] += chance / len(winners)
+            if not winners:
+                followed[counts] = chance
+        if len(followed) > MAX_STATES:
             raise CrowdtreeError(
                 f"votes: {votes} on a question with {answers} answers are too many to follow one "
                 "by one; ask fewer, or do not stop early"
             )
-        still_open = following
     return Race(tuple(wins), expected)
 
 
-def _settled(counts: tuple[int, ...], left: int) -> tuple[int, ...]:
-    """Answers among which the winner is drawn; none while votes that are left may change that."""
+def _settled(counts: tuple[int, ...], left: int) -> tuple[tuple[int, ...], float]:
+    """Answers among which the winner is drawn, and the chance that the vote is still open.
+
+    Where only a tie could change the winner, the vote is over if the leader came before the answers
+    that may tie (:func:`crowdtree.tally.is_over`). All orders of the votes so far are equally
+    likely; the winner is drawn later, as a tie would be.
+    """
     first, second = sorted(counts)[:-3:-1]
-    if left and first - second <= left:
-        return ()
-    return tuple(answer for answer, count in enumerate(counts) if count == first)
+    if not left or first - second > left:
+        return tuple(answer for answer, count in enumerate(counts) if count == first), 0.0
+    if first - second < left:
+        return (), 1.0
+    rivals = second * counts.count(second)
+    return (), rivals / (first + rivals)
 
 
 @lru_cache(maxsize=4096)
@@ -336,40 +350,3 @@ def _margin_steps(answers: int, margin: int) -> _Steps:
 def _rest(row: tuple[float, ...]) -> float:
     rest = 1 - math.fsum(row)
     return 0.0 if rest < 1e-12 else rest
-
-
-def verdict(
-    counts: Sequence[int], order: Sequence[int], votes: int, *, stops: bool, margin: bool
-) -> int:
-    """Place of the answer that has won the vote so far, or -1 while it is open.
-
-    Parameters
-    ----------
-    counts
-        Votes that count for each answer that has a branch, and last those that count for none.
-    order
-        Answers in the order in which each was first given: of leaders that tie, the first wins,
-        which given a tie is a fair draw.
-    votes
-        Votes in all, or the margin.
-    stops
-        Whether the vote ends as soon as its winner is certain.
-    margin
-        Whether it ends when every other answer trails by `votes`.
-    """
-    *heard, _none = counts
-    top = max(heard)
-    leaders = [answer for answer, count in enumerate(heard) if count == top]
-    if margin:
-        alive = sum(top - count < votes for count in heard)
-        return leaders[0] if alive == 1 else -1
-    left = votes - sum(counts)
-    if left > 0 and not (stops and _settled(tuple(heard), left)):
-        return -1
-    if not top:
-        return -1 if left > 0 else NOBODY
-    return leaders[0] if len(leaders) == 1 else next(a for a in order if a in leaders)
-
-
-NOBODY = -2
-"""Verdict of a vote in which no vote counts."""

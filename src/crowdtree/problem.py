@@ -43,6 +43,7 @@ from crowdtree.outcomes import (
 )
 from crowdtree.result_methods import Framed, HtmlShown, Saved
 from crowdtree.sources import PEOPLE, Source, check_sources, scaled_error
+from crowdtree.text import span
 
 __all__ = [
     "CELLS",
@@ -410,18 +411,23 @@ class Problem(Framed, Saved, HtmlShown):
         own: NDArray[np.bool_] | None = getattr(self, "_right")  # noqa: B009
         axis = 0 if own is None else 1
         again = [v.dependence for v, s in zip(views, self.sources, strict=True) if s.may_repeat]
-        return self.replace(
-            questions=names,
-            texts=[self.text(q) for q in range(self.n_questions)] * count if self.texts else None,
-            answers=None if set(self.answers) == {YES_NO} else self.answers * count,
-            outcome=np.concatenate([self.outcome if own is None else own] * count, axis=axis),
-            worker_error=np.concatenate([view.worker_error for view in views]),
-            table=table,
-            unsure=unsure,
-            dependence=max(again, default=0.0),
-            sources=[PEOPLE, *self._experts],
-            source_dependence=0.0,
-        )
+        changes: dict[str, Any] = {
+            "questions": names,
+            "texts": [self.text(q) for q in range(self.n_questions)] * count
+            if self.texts
+            else None,
+            "answers": None if set(self.answers) == {YES_NO} else self.answers * count,
+            "outcome": np.concatenate([self.outcome if own is None else own] * count, axis=axis),
+            "worker_error": np.concatenate([view.worker_error for view in views]),
+            "table": table,
+            "unsure": unsure,
+            "dependence": max(again, default=0.0),
+            "sources": [PEOPLE, *self._experts],
+            "source_dependence": 0.0,
+        }
+        with warnings.catch_warnings():  # a useless source among others is no mistake
+            warnings.simplefilter("ignore", CrowdtreeWarning)
+            return self.replace(**changes)
 
     def _with_errors_times(self, factor: float) -> Problem:
         """Make the problem with all errors times a factor, at most 1."""
@@ -623,14 +629,15 @@ class Problem(Framed, Saved, HtmlShown):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        low, high = float(self.worker_error.min()), float(self.worker_error.max())
-        error = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        answered = self.outcome != DASH
+        errors = self.worker_error[answered] if answered.any() else self.worker_error
         dash = ', dash="either"' if self.dash == "either" else ""
         size = f"{self.n_classes} classes x {self.n_questions} questions"
         if self.n_answers.max() > 2:
-            size += f" of {self.n_answers.min()} to {self.n_answers.max()} answers"
+            size += f" of {span(self.n_answers.min(), self.n_answers.max())} answers"
         together = f", dependence={self.dependence:g}" if self.dependence else ""
         costs = "" if self.loss is None else f", {self.loss!r}"
+        error = span(errors.min(), errors.max())
         who = f", {len(self.sources)} sources" if len(self.sources) > 1 else ""
         return f"Problem({size}, worker error {error}{dash}{together}{costs}{who})"
 

@@ -87,6 +87,15 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def span(low: float, high: float) -> str:
+    """Two numbers, or the one that both are.
+
+    >>> span(2, 5), span(0.1, 0.1)
+    ('2 to 5', '0.1')
+    """
+    return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+
+
 def amount(value: float, one: str, digits: int = 3) -> str:
     """Write a number that need not be whole with its noun.
 

@@ -14,15 +14,13 @@ from crowdtree.checking import check_call, got, is_number
 from crowdtree.errors import CrowdtreeError, listing, one_line
 from crowdtree.fixed_plan import Plan
 from crowdtree.likelihood import UNSURE, AnswerModel
-from crowdtree.outcomes import YES_NO
+from crowdtree.outcomes import CANT_TELL, YES_NO, answer_spellings, folded_answer
 from crowdtree.policy import AdaptivePolicy, Label, PlanPolicy, Policy
-from crowdtree.problem import CELLS, DASH, Problem
+from crowdtree.problem import Problem
 from crowdtree.result_methods import Framed, HtmlShown
 from crowdtree.rng import generator
 from crowdtree.text import percent, plural
 from crowdtree.tree import Tree
-
-CANT_TELL = "can't tell"
 
 SHOWN = 5
 BAR = 24
@@ -244,14 +242,8 @@ def read_answer(names: tuple[str, ...], word: object) -> int | None:
     >>> read_answer(("red", "brown"), "Brown"), read_answer(("no", "yes"), "y")
     (1, 1)
     """
-    text = " ".join(str(word).replace("’", "'").split()).casefold()
-    if text == CANT_TELL:
-        return UNSURE
-    if names == YES_NO:
-        value = CELLS.get(text, DASH)
-        return None if value == DASH else value
-    known = {name.casefold(): place for place, name in enumerate(names)}
-    return known.get(text, int(text) if text in map(str, range(len(names))) else None)
+    text = folded_answer(word)
+    return UNSURE if text == CANT_TELL else answer_spellings(names).get(text)
 
 
 def _choices(problem: Problem, question: int) -> str:
@@ -300,7 +292,7 @@ def from_item(policy: Policy[Any], item: ItemState, true_class: str | None = Non
         if event.value is not None and fate != "counted"
     )
     questions = tuple(dict.fromkeys(names[q] for q in open_questions(policy, item)))
-    prior = policy.posterior(policy.start())
+    prior = policy.posterior(start_item(policy, item.item, item.prior).state)
     return Trace(policy.problem, prior, steps, item.label, questions, true_class, ignored)
 
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree import voting
 from crowdtree.errors import CrowdtreeError
+from crowdtree.outcomes import DASH
 from crowdtree.plurality import (
     Race,
     curtailed_race,
@@ -122,6 +123,23 @@ VOTES: Mapping[str, VoteRule] = MappingProxyType(
         ),
     }
 )
+
+
+CURTAILED = VoteRule(
+    "majority", plurality_wins, curtailed_answers, voting.majority_error, voting.curtailed_votes
+)
+"""A majority that stops as soon as it is decided: the same winners, fewer answers."""
+
+
+def closed_answers(
+    problem: Problem, rule: VoteRule, question: Any, cls: Any, votes: NDArray[np.int64]
+) -> FloatArray | None:
+    """Expected answers of votes in some cells in closed form, for questions with two answers."""
+    if not problem.is_yes_no:
+        return None
+    dash = problem.outcome[question, cls] == DASH
+    error = np.where(dash, 0.5, problem.worker_error[question, cls])
+    return rule.two_way_answers(error, votes, problem.dependence)
 
 
 def answer_rows(problem: Problem, question: Any, cls: Any, answers: Sequence[int]) -> FloatArray:

@@ -102,6 +102,15 @@ PROBLEMS: dict[str, bytes | str] = {
     "words_sign.csv": _first("flies,0.05,often,seldom,?,-"),
     "words_many.csv": _first("flies,0.05," + "|".join(f"w{n}" for n in range(40)) + ",u,v,w"),
     "words_typo.csv": "question,error,answers,a,b\nq,0.1,red|brown,red,brwon\n",
+    "words_twice.csv": _first("flies,0.05,red|red,brown,brown,-"),
+    "words_edge.csv": _first("flies,0.05,red|,brown,brown,-"),
+    "answers_list.csv": "question,error,answers,a,b\nq,0.1,red/brown,red,brown\nr,0.1,,1,0\n",
+    "answers_unsure.csv": "question,error,answers,a,b\nq,0.1,red|can't tell,red,red\n",
+    "answers_null.yaml": YAML.replace("[0, 1]}", "[x, y], answers: [x, null, y]}"),
+    "answers_rows.yaml": YAML.replace("[0, 1]}", "[x, y], confusion: {x: [1, 0]}}"),
+    "confusion_nan.yaml": YAML.replace("[0, 1]}", "[0, 1], confusion: [[.nan, 0], [0, 1]]}"),
+    "table_shape.yaml": YAML.replace("[0, 1]}", "[x, y], table: {x: [1], y: [0]}}"),
+    "unsure_class.yaml": YAML.replace("[0, 1]}", "[0, 1], unsure: {c: 0.1}}"),
     "words.yaml": YAML.replace("[0, 1]}", "[red, 1]}"),
     "answers.yaml": YAML.replace("[0, 1]}", "[x, y], answers: [x, z]}"),
     "table.yaml": YAML.replace("[0, 1]}", "[x, y], table: [[0.5, 0.5], [0.4, 0.5]]}"),
@@ -213,7 +222,12 @@ PLAN_READERS = [
     ["campaign", "create", "FILE"],
     ["learn", "answers.csv", "--plan", "FILE"],
 ]
-LEARN = [["learn", "FILE"], ["learn", "answers.csv", "--gold", "FILE"]]
+LEARN = [
+    ["learn", "FILE"],
+    ["learn", "answers.csv", "--gold", "FILE"],
+    ["judge", "FILE"],
+    ["judge", "answers.csv", "--gold", "FILE"],
+]
 AUDIT = [
     ["audit", "plan", "FILE", "--bound", "0.1"],
     ["audit", "start", "FILE", "-o", "new.json"],
@@ -233,6 +247,12 @@ FORMATS = [
     ["learn", "FILE", "--format", "wide"],
 ]
 COMMANDS = """
+judge answers.csv --models zoe
+judge answers.csv --models ,
+judge answers.csv --models birds.csv
+judge answers.csv --models ann,ben
+judge answers.csv --margin 2
+judge answers.csv -o judge.txt
 design birds.csv --method best
 design birds.csv --worker-error 2
 design birds.csv --worker-error nan

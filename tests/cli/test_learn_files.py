@@ -284,6 +284,35 @@ def test_label_studio_json_min(said, tmp_path):
     assert read.task_column == "text"
 
 
+def test_label_studio_json_min_of_several_questions(tmp_path):
+    rows = [
+        {"text": "t", "id": n, **given, "annotator": who, "annotation_id": 1, "lead_time": 3.1}
+        for n, who, given in [
+            (1, 7, {"cap": "red", "ring": {"choices": ["thin"]}}),
+            (1, 8, {"ring": "wide"}),
+            (2, 7, {"spots": ["many"], "cap": "brown"}),
+        ]
+    ]
+    path = tmp_path / "min.json"
+    path.write_text(json.dumps(rows))
+    read = ct.load(path, "answers")
+    assert sorted(read.rows()) == [
+        ("1", "cap", "7", "red"),
+        ("1", "ring", "7", "thin"),
+        ("1", "ring", "8", "wide"),
+        ("2", "cap", "7", "brown"),
+        ("2", "spots", "7", "many"),
+    ]
+    assert read.task_column == "id"
+    assert "3 questions (cap, ring, spots)" in read.notes[0]
+    some = ct.load(path, "answers", columns={"question": "ring,spots"})
+    assert {row[1] for row in some.rows()} == {"ring", "spots"}
+    one = ct.load(path, "answers", columns={"label": "ring"})
+    assert sorted(one.rows()) == [("1", "7", "thin"), ("1", "8", "wide")]
+    with pytest.raises(ct.CrowdtreeError, match="no field 'veil'; it has text, id, cap, ring"):
+        ct.load(path, "answers", columns={"question": "cap,veil"})
+
+
 @pytest.mark.parametrize("tool", ["mturk", "toloka", "prodigy"])
 def test_exports_whose_columns_are_recognised(tool, said, tmp_path, capsys):
     if tool == "prodigy":
@@ -334,3 +363,18 @@ print(len(ct.load({str(tmp_path / "l.csv")!r}).items), len(learned.labels))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "40 40"
+
+
+def test_wide_columns_of_questions_with_several_answers_are_read_by_name(tmp_path):
+    caps, remarks = ["red", "brown", "white"], [f"remark {n}" for n in range(40)]
+    rows = [(f"t{n // 2}", "xy"[n % 2], caps[n % 3], ["no", "yes"][n % 2], remarks[n])
+            for n in range(40)]  # fmt: skip
+    path = put(tmp_path / "wide.csv", ["task", "worker", "cap", "ring", "note"], rows)
+    with pytest.raises(ct.CrowdtreeError, match=r"no question; name .* \(--question cap,ring\)"):
+        ct.load(path, "answers", form="wide")
+    read = ct.load(path, "answers", columns={"question": "cap,ring"}, form="wide")
+    expected = [(t, "cap", w, x) for t, w, x, *_ in rows]
+    expected += [(t, "ring", w, x) for t, w, _, x, _ in rows]
+    assert sorted(read.rows()) == sorted(expected)
+    with pytest.raises(ct.CrowdtreeError, match="'note' has nearly as many values as rows"):
+        ct.load(path, "answers", columns={"question": "cap,note"}, form="wide")

@@ -39,3 +39,10 @@ def test_pilot_agrees_with_the_library(tmp_path, capsys):
 )
 def test_pilot_refuses_invalid_options(option, words, capsys):
     assert words in complaint(capsys, "pilot", "example:animals", *option)
+
+
+def test_pilot_of_several_answers_leaves_out_which_cells_matter(capsys):
+    made = found(capsys, "pilot", "example:leaves")
+    assert made["answers"] == plan_pilot(ct.design(ct.example("leaves"))).answers
+    assert made["cells"] is None
+    assert "for yes/no questions only" in said(capsys, "pilot", "example:leaves")

@@ -17,7 +17,10 @@ from learn_crowds import labelled, many_questions, one_question
 
 
 def log_likelihood(a, tilt, x, skill, prior):
-    """From the definition: sum over items of the log of a sum over classes."""
+    """From the definition: sum over items of the log of a sum over classes.
+
+    `x` and `tilt` are those of the answer 1, both 0 in open cells.
+    """
     total = 0.0
     for t in range(a.n_tasks):
         like = prior.copy()
@@ -29,37 +32,43 @@ def log_likelihood(a, tilt, x, skill, prior):
     return total
 
 
-@pytest.mark.parametrize("known", ["table", "gold"])
+@pytest.mark.parametrize("known", ["table", "gold", "open cells"])
 def test_observed_information_is_the_curvature_of_the_likelihood(known):
     """Whole less lost, against second differences of the marginal log likelihood."""
-    crowd = many_questions(np.random.default_rng(0), 25, 3, 3, 4, 5)
-    if known == "table":
-        learned = learn(crowd.answers, problem=crowd.problem)
-    else:
-        learned = learn(crowd.answers, crowd.gold)
+    crowd, problem = many_questions(np.random.default_rng(0), 25, 3, 3, 4, 5), None
+    if known != "gold":
+        outcome = crowd.problem.outcome.copy()
+        if known == "open cells":
+            outcome[0, 0] = outcome[1, 1] = -1
+        problem = crowd.problem.replace(outcome=outcome, dash="either")
+    learned = learn(crowd.answers, crowd.gold if known == "gold" else None, problem=problem)
     fit, a = learned.fit, learned.answers
-    cells, workers = fit.x.size, len(fit.skill)
+    cells, workers = fit.cell.size, len(fit.skill)
     rng = np.random.default_rng(1)
-    at = np.concatenate([fit.x.ravel(), fit.skill, np.log(fit.prior)])
+    side = np.where(fit.definite, np.where(fit.right_answer[1], 1, -1), 0)
+    x, tilt = side * fit.cell, side * fit.tilt
+    at = np.concatenate([x.ravel(), fit.skill, np.log(fit.prior)])
 
     def value(x):
         free = np.exp(x[cells + workers :])
         return log_likelihood(
-            a, fit.tilt, x[:cells].reshape(fit.x.shape), x[cells : cells + workers],
-            free / free.sum(),
-        )  # fmt: skip
+            a, tilt, x[:cells].reshape(tilt.shape), x[cells : cells + workers], free / free.sum()
+        )
 
-    passes = ClassPasses(a)
+    second = np.stack([np.zeros(tilt.shape), np.ones(tilt.shape)])
+    passes = ClassPasses(a, np.where(fit.definite, second, 0.5))
     unknown = np.full(a.n_tasks, -1, np.int32)
-    posterior, total = passes.classify(fit.x, fit.tilt, fit.skill, None, fit.prior, unknown)
+    posterior, total = passes.classify(x, tilt, fit.skill, None, fit.prior, unknown)
     assert total == pytest.approx(value(at))
-    whole, lost = passes.information(fit.x, fit.tilt, fit.skill, posterior, fit.prior, 0.0, len(at))
+    whole, lost = passes.information(x, tilt, fit.skill, posterior, fit.prior, 0.0, len(at))
     for _ in range(12):
         way = rng.normal(size=len(at))
+        way[:cells] *= fit.definite.ravel()  # open cells are not estimated
         step = 1e-3
         bend = (value(at + step * way) + value(at - step * way) - 2 * value(at)) / step**2
         assert way @ (whole - lost) @ way == pytest.approx(-bend, rel=1e-3)
     assert np.linalg.eigvalsh(lost).min() > -1e-9
+    assert not lost[:cells][~fit.definite.ravel()].any()
 
 
 def test_less_knowledge_means_more_doubt():

@@ -10,7 +10,7 @@ from crowdtree import CrowdtreeError, CrowdtreeWarning
 from crowdtree.fixed_plan import as_plan
 from crowdtree.learning import learn
 from crowdtree.learning.identification import repeat_dependence
-from crowdtree.learning.optimism import optimism, plan_error
+from crowdtree.learning.optimism import optimism
 from crowdtree.learning.refits import refits_of, sheet_of
 from crowdtree.simulation import simulate
 
@@ -62,9 +62,8 @@ def test_a_tree_for_upper_errors_is_not_made_again_as_a_plain_one():
 
 def test_too_few_folds_are_refused():
     learned = learn(*answers(np.random.default_rng(3)))
-    for make in (lambda: plan_error(learned, ct.design, folds=1), lambda: learned.policy(folds=1)):
-        with pytest.raises(CrowdtreeError, match="folds: expected a whole number from 2 on, got 1"):
-            make()
+    with pytest.raises(CrowdtreeError, match="folds: expected a whole number from 2 on, got 1"):
+        learned.policy(folds=1)
 
 
 def test_a_target_below_what_can_be_reached_is_told_once():

@@ -177,7 +177,7 @@ def test_partly_gold_beats_its_own_gold_alone():
         part = learn(crowd.answers, some)
         alone = learn(pl.DataFrame(crowd.answers).filter(pl.col("task") < 100), some)
         rate = np.where(crowd.problem.outcome, 1 - crowd.error, crowd.error)
-        missed.append([np.abs(x.yes_rate - rate).mean() for x in (part, alone)])
+        missed.append([np.abs(x.table[1] - rate).mean() for x in (part, alone)])
         given = learn(crowd.answers, some, problem=crowd.problem)
         right.append([accuracy(x, crowd.gold) for x in (part, given)])
     assert all(with_rest < gold_only for with_rest, gold_only in missed)

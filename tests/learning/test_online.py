@@ -102,6 +102,23 @@ def test_tracker_finds_the_error_of_workers_it_watches():
     assert found == pytest.approx(error, abs=0.06)
 
 
+def test_tracker_of_questions_with_several_answers():
+    """An error is any wrong answer; a cell may have two right ones, or be open."""
+    names = ["x", "y", "z"]
+    cells = [["x", "y|z", "z"], ["y", "-", "x"]]
+    problem = Problem(["a", "b", "c"], None, ["q", "r"], cells, 0.2, answers=[names] * 2)
+    rng = np.random.default_rng(6)
+    tracker, error = WorkerTracker(problem), np.array([0.05, 0.2, 0.5])
+    for _ in range(400):
+        cls, asked = int(rng.integers(3)), rng.integers(2, size=3)
+        right = problem.right[:, asked, cls].T ^ (rng.random(3) < error)[:, None]
+        said = [int(rng.choice(np.flatnonzero(row) if row.any() else 3)) for row in right]
+        tracker.update(["good", "plain", "poor"], asked, said, np.tile(np.eye(3)[cls], (3, 1)))
+    found = [tracker.error(name)[0, 0] for name in ("good", "plain", "poor")]
+    assert found == pytest.approx(error, abs=0.06)
+    assert tracker.error("good")[1, 1] == 0.5
+
+
 def test_tracker_learns_less_from_an_item_that_is_unsure():
     problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
     sure, unsure = WorkerTracker(problem), WorkerTracker(problem)

@@ -12,7 +12,7 @@ import crowdtree as ct
 from crowdtree.cli import main
 from crowdtree.learning.answers import read_answers
 from crowdtree.learning.classes import fit_classes
-from crowdtree.learning.several import fit_answers
+from crowdtree.learning.pilot import plan_pilot, sensitivity
 from tests.answer_writers import write_label_studio, write_zooniverse
 
 CAP = ["red", "orange", "brown", "white"]
@@ -190,13 +190,124 @@ def test_two_named_answers_are_yes_and_no():
     read = read_answers({**base, "label": said}, questions=plain.questions)
     codes = np.where(np.arange(60) < 20, truth, -1).astype(np.int32)
     codes = codes[[int(name[1:]) for name in read.tasks]]
-    sign = (2 * plain.outcome - 1).astype(np.int8)
-    closed = fit_classes(read, codes, sign, plain.prior)
-    general = fit_answers(read, codes, plain.right, plain.channel[0], plain.prior)
+    closed = fit_classes(read, codes, plain.right, plain.prior)
+    general = fit_classes(read, codes, plain.right, plain.prior, channel=plain.channel[0])
     np.testing.assert_allclose(general.posterior, closed.posterior, atol=1e-7)
     np.testing.assert_allclose(general.error, closed.error, atol=1e-7)
     np.testing.assert_allclose(general.skill, closed.skill, atol=1e-6)
     np.testing.assert_allclose(general.wrong, closed.wrong, rtol=1e-5)
+
+
+def test_names_of_two_answers_do_not_matter_without_a_problem():
+    """Tables that are learned from gold alone are the same for no and yes as for other words."""
+    rng = np.random.default_rng(5)
+    table = rng.integers(0, 2, (4, 3))
+    rows = [
+        (f"i{i}", f"q{q}", f"w{w}", int(table[q, i % 3] ^ (rng.random() < 0.2)))
+        for i in range(45)
+        for q in range(4)
+        for w in range(3)
+    ]
+    task, asked, worker, said = zip(*rows, strict=True)
+    base = {"task": task, "question": asked, "worker": worker}
+    gold = {f"i{i}": "abc"[i % 3] for i in range(30)}
+    one = ct.learn({**base, "label": said}, gold)
+    two = ct.learn({**base, "label": [("dull", "shiny")[value] for value in said]}, gold)
+    np.testing.assert_array_equal(one.posterior, two.posterior)
+    np.testing.assert_array_equal(one.problem.worker_error, two.problem.worker_error)
+    assert one.problem.outcome.tolist() == two.problem.outcome.tolist()
+    assert one.workers == two.workers
+    assert set(two.problem.answers) == {("dull", "shiny")}
+
+
+def test_answers_to_open_cells_neither_agree_nor_disagree():
+    """Whoever gives every right answer agrees with the labels, however many cells are open."""
+    problem = ct.Problem(
+        ["a", "b", "c"], None, ["p", "q", "r"], [[1, 0, "-"], [0, 1, 1], ["-", 0, 1]], 0.1,
+        dash="either",
+    )  # fmt: skip
+    rng = np.random.default_rng(7)
+    truth = rng.integers(3, size=60)
+    right = problem.outcome
+    rows = [
+        (f"i{i}", name, worker, int(right[q, c] if right[q, c] >= 0 else rng.integers(2)))
+        for i, c in enumerate(truth.tolist())
+        for q, name in enumerate(problem.questions)
+        for worker in ("ann", "ben")
+    ]
+    task, asked, who, said = zip(*rows, strict=True)
+    columns = {"task": task, "question": asked, "worker": who, "label": said}
+    gold = {f"i{i}": problem.classes[c] for i, c in enumerate(truth)}
+    learned = ct.learn(columns, gold, problem=problem)
+    assert [w.agreement for w in learned.workers.values()] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("votes", [1, 3])
+@pytest.mark.parametrize("given", ["errors", "table", "correlated"])
+def test_sensitivity_is_the_slope_of_the_exact_error(votes, given):
+    """One cell at a time: its right answers lose what its wrong ones gain, in their proportions."""
+    problem = key(np.random.default_rng(3).uniform(0.1, 0.3, (5, 10)))
+    if given == "table":
+        noise = np.random.default_rng(4).uniform(0.5, 2, problem.channel[0].shape)
+        table = problem.channel[0] * noise
+        problem = problem.replace(table=table / table.sum(axis=0))
+    elif given == "correlated":
+        problem = problem.replace(dependence=0.2)
+    tree = ct.design(problem)
+    plan = ct.Plan(tree, np.full(tree.n_nodes, votes))
+    slope = sensitivity(plan)
+    assert slope.max() > 0.01
+    channel, right = problem.channel[0], problem.right
+    for q, c in ((0, 1), (1, 4), (2, 3), (2, 5), (3, 0), (4, 9)):
+        error = []
+        for step in (1e-5, -1e-5):
+            table = channel.copy()
+            mine, there = right[:, q, c], table[:, q, c]
+            wrong = there[~mine].sum()
+            there[mine] *= (1 - wrong - step) / (1 - wrong)
+            there[~mine] *= (wrong + step) / wrong
+            moved = ct.Tree(problem.replace(table=table), tree.question, tree.children)
+            error.append(ct.evaluate(ct.Plan(moved, plan.votes)).misclassification)
+        assert slope[q, c] == pytest.approx((error[0] - error[1]) / 2e-5, abs=1e-6)
+
+
+def test_kinds_of_items_are_found_in_questions_with_several_answers():
+    """Each class holds two kinds, whose answers of three differ; shares and tables are known."""
+    rng = np.random.default_rng(11)
+    usual = rng.integers(0, 3, (2, 2, 8))  # class, kind, question
+    usual[:, 1] = (usual[:, 0] + rng.integers(1, 3, (2, 8))) % 3
+    truth, kind = rng.integers(0, 2, (2, 1500))
+    other = (usual[truth, kind] + rng.integers(1, 3, (1500, 8))) % 3
+    values = np.where(rng.random((1500, 8)) < 0.85, usual[truth, kind], other)
+    some = slice(0, 700)
+    item, asked = np.indices(values[some].shape).reshape(2, -1)
+    words = np.array(["low", "mid", "top"])[values[some].ravel()]
+    columns = {
+        "task": item, "question": np.array([f"q{q}" for q in range(8)])[asked],
+        "worker": ["crowd"] * len(item), "label": words,
+    }  # fmt: skip
+    learned = ct.learn(columns, {str(i): "ab"[c] for i, c in enumerate(truth[some])})
+    found = learned.subtypes(most=2)
+    assert found.counts.tolist() == [2, 2]
+    assert found.share == pytest.approx(np.full(4, 0.25), abs=0.05)
+    for cls, name in enumerate("ab"):
+        expected = np.where(np.arange(3)[:, None, None] == usual[cls].T, 0.85, 0.075)
+        mine = found.table[:, :, found.label == learned.classes.index(name)]
+        gap = min(np.abs(mine[:, :, order] - expected).max() for order in ([0, 1], [1, 0]))
+        assert gap < 0.1
+    rest = slice(700, 1500)
+    options = {"target_error": 0.0, "max_answers": 4, "repeats": 1}
+    plain = ct.AdaptivePolicy(learned.problem, strict=False, **options)
+    right = []
+    for policy in (plain, found.policy(**options)):
+        states = policy.replay(values[rest].astype(np.int8)[:, :, None]).last()
+        best = states.log_posterior.argmax(axis=1)
+        right.append(np.mean(best == truth[rest][states.item]))
+    assert right[1] > right[0] + 0.03
+    fine = found.as_problem()
+    assert fine.n_classes == 4
+    assert fine.table == pytest.approx(found.table, abs=1e-6)
+    assert ct.design(fine, allow_groups=True).n_leaves >= 2
 
 
 @pytest.fixture(scope="module")
@@ -235,9 +346,8 @@ def test_what_follows_from_a_learned_table(campaign, tmp_path):
     belief = learned.credible_interval(plan)
     assert belief.low < error < belief.high
     assert ct.evaluate(ct.design(learned.upper_problem())).misclassification > error
-    assert ct.learning.pilot.plan_pilot(plan).answers > 0
-    with pytest.raises(ct.CrowdtreeError, match="subtypes: expected yes/no questions only"):
-        learned.subtypes()
+    assert plan_pilot(plan).answers > 0
+    assert learned.subtypes(most=1).table == pytest.approx(learned.table, abs=1e-3)
     document = learned.to_dict()
     assert document["table_low"][0][0][0] < document["table"][0][0][0]
     later = ct.learn(columns, problem=problem).with_loss({"pairs": {CLASSES[0]: {CLASSES[1]: 9}}})
@@ -286,7 +396,7 @@ def test_exports_and_the_command(campaign, tmp_path):
         with pytest.raises(SystemExit, match="0"):
             main(list(map(str, [*given, "--report", tmp_path / "report.html"])))
         np.testing.assert_allclose(ct.load_problem(out).table, plain.problem.table)
-    assert "sharp|foul" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "sharp | foul" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_bad_answers_are_named(campaign):
@@ -303,3 +413,16 @@ def test_bad_answers_are_named(campaign):
         ct.learn({**few, "label": ["yes", "red", "yess", "blue"]}, {1: "a", 2: "b"})
     with pytest.raises(ct.CrowdtreeError, match="question 'p': expected 2 to 32 different answers"):
         ct.learn({**few, "label": ["red", "red", "red", "blue"]}, {1: "a", 2: "b"})
+
+
+def test_classes_that_the_gold_may_lack_are_pointed_out():
+    problem = key()
+    answers, truth, _ = neighbours(problem, np.random.default_rng(5))
+    rare = {f"i{i}": CLASSES[c] for i, c in enumerate(truth.tolist()) if c > 1}
+    rare |= {f"i{np.flatnonzero(truth == c)[0]}": CLASSES[c] for c in (0, 1)}
+    notes = " ".join(ct.learn(answers, rare).answers.notes)
+    share = 100 * 2 / len(rare)
+    assert f"one item each of 2 classes, so that about {share:.3g} % of the items" in notes
+    assert "one item each" not in " ".join(ct.learn(answers, rare, problem=problem).answers.notes)
+    often = {task: name for task, name in rare.items() if name not in CLASSES[:2]}
+    assert "one item each" not in " ".join(ct.learn(answers, often).answers.notes)

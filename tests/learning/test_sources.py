@@ -128,7 +128,7 @@ def test_sources_of_questions_about_classes_are_refused():
     with pytest.raises(CrowdtreeError, match="expected one question whose answers name"):
         ct.learn(answers, problem=problem, sources={"x": "people", "y": "model"})
     noted = ct.learn({**answers, "source": ["people", "model"]}, problem=problem)
-    assert "column source left out" in " ".join(noted.answers.notes)
+    assert "sources are used for one question" in " ".join(noted.answers.notes)
 
 
 # ---------------------------------------------------------------- the model

@@ -52,20 +52,20 @@ def test_kinds_are_found_where_there_are_any_and_only_there(subtypes):
     found = alone.subtypes()
     assert found.counts.tolist() == [1, 1, 1]
     assert found.share == pytest.approx(alone.problem.prior)
-    assert found.yes == pytest.approx(alone.yes_rate, abs=1e-4)
+    assert found.table == pytest.approx(alone.table, abs=1e-4)
 
 
 def test_shares_add_up_to_the_prior_and_the_seed_decides(mixed, subtypes):
     shares = np.bincount(subtypes.label, weights=subtypes.share)
     assert shares == pytest.approx(mixed[0].problem.prior)
     again = mixed[0].subtypes()
-    assert np.array_equal(again.yes, subtypes.yes)
+    assert np.array_equal(again.table, subtypes.table)
 
 
 def test_labels_of_new_items_are_better_and_the_belief_is_honest(mixed, subtypes):
     learned, truth, values = mixed
     options = {"target_error": 0.0, "max_answers": 12, "repeats": 1}
-    plain = AdaptivePolicy(learned.problem, yes_probability=learned.yes_rate, strict=False,
+    plain = AdaptivePolicy(learned.problem, yes_probability=learned.table[1], strict=False,
                            **options)  # fmt: skip
     right, surprise = {}, {}
     for name, policy in (("plain", plain), ("kinds", subtypes.policy(**options))):
@@ -89,8 +89,8 @@ def test_em_never_lowers_its_objective():
     rng = np.random.default_rng(3)
     truth, values = kinds_of_things(rng, 200, 3)
     mine = values[truth == 0].astype(float)
-    sheet = _Sheet(mine, np.ones_like(mine), rng.uniform(0.2, 1, len(mine)))
-    trace = _em(sheet, mine.mean(axis=0), 4, rng).trace
+    sheet = _Sheet(np.stack([1 - mine, mine]), rng.uniform(0.2, 1, len(mine)))
+    trace = _em(sheet, sheet.given.mean(axis=1), 4, rng).trace
     assert len(trace) > 3
     assert (np.diff(trace) >= -1e-9 * abs(trace[-1])).all()
 
@@ -104,7 +104,7 @@ def test_items_without_gold_count_by_their_posterior():
     gold = {str(i): "abc"[c] for i, c in enumerate(truth[:200])}
     found = learn(answers, gold).subtypes(most=2)
     assert found.counts.max() == 2
-    assert np.isfinite(found.yes).all()
+    assert np.isfinite(found.table).all()
 
 
 # ---------------------------------------------------------------- the policy
@@ -166,7 +166,7 @@ def test_scores_are_about_the_class(subtypes, name):
 def _with_loss(subtypes, **options):
     problem = subtypes.problem.replace(loss=COSTS)
     return SubtypePolicy(problem, label=subtypes.label, share=subtypes.share,
-                         yes_probability=subtypes.yes, **options)  # fmt: skip
+                         table=subtypes.table, **options)  # fmt: skip
 
 
 def test_sub_types_stop_at_the_target_loss_with_the_label_of_least_loss(subtypes):
@@ -180,7 +180,7 @@ def test_sub_types_stop_at_the_target_loss_with_the_label_of_least_loss(subtypes
             assert risk.min() > 0.05
             question = asked.questions[0]
             state = policy.update(
-                state, Answer(question, int(rng.random() < subtypes.yes[question, kind]))
+                state, Answer(question, int(rng.random() < subtypes.table[1, question, kind]))
             )
         risk = policy.posterior(state) @ costs
         assert asked.label == risk.argmin()
@@ -252,7 +252,7 @@ def test_policy_refuses_a_mixture_that_does_not_fit(change, said):
 
 def test_sub_types_need_yes_no_questions(mixed):
     one = learn({"task": [1, 1, 2, 2], "worker": ["x", "y"] * 2, "label": ["p", "p", "r", "r"]})
-    with pytest.raises(CrowdtreeError, match="expected yes/no questions"):
+    with pytest.raises(CrowdtreeError, match="expected questions about the classes"):
         one.subtypes()
     with pytest.raises(CrowdtreeError, match="most: expected 1 sub-type"):
         mixed[0].subtypes(most=0)

@@ -114,6 +114,40 @@ def test_machines_for_which_the_owner_vouches_may_be_fast() -> None:
     assert assess(PROBLEM, said, vouched=[9]).suspected == {}
 
 
+def test_questions_with_several_answers() -> None:
+    """Honest people, one who is always wrong, and two who give the same random answers."""
+    names = ["a", "b", "c", "d"]
+    outcome = [["a", "b", "c", "d"], ["a|b", "b", "d", "d"], ["c", "d", "-", "a"]]
+    problem = ct.Problem(
+        list("wxyz"), None, list("pqr"), outcome, 0.2, answers=[names] * 3, dash="either"
+    )
+    rng = np.random.default_rng(9)
+    table, said = problem.channel[0], []
+    for item in range(250):
+        cls = int(rng.integers(4))
+        asked = int(rng.integers(3))
+        copied = int(rng.integers(4))
+        for worker in [*rng.choice(12, 4, replace=False).tolist(), 12, 13, 14]:
+            value = int(rng.choice(4, p=table[:, asked, cls]))
+            if worker == 12:
+                value = int(np.argmin(table[:, asked, cls]))
+            elif worker > 12:
+                value = copied
+            said.append(Answered(item, asked, worker, value, 5.0))
+    found = assess(problem, said)
+    assert set(found.suspected) == {12, 13, 14}
+    assert set(found.known) <= set(range(12))
+    assert len(found.known) >= 10
+    alone = assess(problem, [a for a in said if a.worker < 12 or a.worker > 12])
+    assert {alone.suspected[w].rule for w in (13, 14)} <= {"wrong", "alike"}
+    unsure = [a._replace(value=-2) if a.worker == 3 else a for a in said]
+    assert 3 not in assess(problem, unsure).known
+    log = np.log(table[2, 0]) + np.log(table[1, 1])
+    for label in range(4):
+        likelier = log[label] > np.log(problem.prior @ np.exp(log))
+        assert speaks_for(problem, [(0, 2), (1, 1), (2, -2)], label) == likelier
+
+
 def test_the_same_coins_are_alike() -> None:
     """Two accounts of one person who does not look at the items, beside people who do."""
     rng = np.random.default_rng(4)

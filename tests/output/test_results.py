@@ -256,6 +256,8 @@ def shown() -> dict[str, object]:
         "comparison": ct.compare_policies(problem, 0.05, items=200),
         "checkup": ct.check(problem),
         "pilot": ct.plan_pilot(problem),
+        "judgement": ct.judge(ANSWERS, models=["cy"]),
+        "agreement": ct.judge(ANSWERS),
         "forecast": ct.plan_audit([0.01] * 100, 0.05),
         "point": results()["frontier"][0],
         "calibration": ct.Calibration(),

@@ -301,7 +301,7 @@ def test_every_policy_can_be_watched_and_revised(kind):
     assert type(made) is type(policy)
     assert made.to_dict() == last.apply(policy).to_dict()
     table = table_of(made)
-    assert np.array_equal(table.model.yes, np.array(last.table["yes"]))
+    assert np.array_equal(table.model.telling, np.array(last.table["answers"]))
     np.testing.assert_allclose(table.prior, last.table["prior"], rtol=1e-12)
     if kind == "calibrated":
         assert made.calibration == policy.calibration

@@ -153,7 +153,7 @@ def test_expected_answers_of_all_stoppings_by_walking_every_answer():
 
     def walk(policy, cls):
         """Expected answers and errors, step by step; equal states are counted together."""
-        alive = {(0, 0, 0, -1): (policy.start(), problem.prior[cls])}
+        alive = {None: (policy.start(), problem.prior[cls])}
         answers = wrong = 0.0
         while sum(chance for _, chance in alive.values()) > 1e-10:
             after = {}
@@ -167,7 +167,7 @@ def test_expected_answers_of_all_stoppings_by_walking_every_answer():
                 yes = policy.model.yes[q, cls]
                 for value, part in ((0, 1 - yes), (1, yes)):
                     then = policy.update(state, Answer(q, value))
-                    key = (then.node, then.yes, then.no, then.first)
+                    key = (then.node, then.counts, then.order)
                     after[key] = (then, after.get(key, (then, 0.0))[1] + chance * part)
             alive = after
         return answers, wrong

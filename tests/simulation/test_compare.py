@@ -43,31 +43,32 @@ def answers(seed: int = 0, tasks: int = 600, bad: int = 3):
 def test_dawid_skene_finds_who_is_reliable_and_beats_the_majority():
     truth, task, worker, value = answers()
     found = dawid_skene(task, worker, value, 600, 12)
-    right = (found.yes > 0.5) == truth
+    right = (found.truth[1] > 0.5) == truth
     majority = np.bincount(task, weights=value) > 2.5
     assert right.mean() > (majority == truth).mean() + 0.05
-    assert np.all(found.says_yes[:9, 1] > 0.7)
-    assert np.all(found.says_yes[9:, 1] < 0.3)
-    assert found.share == pytest.approx(truth.mean(), abs=0.05)
+    assert np.all(found.says[1, 1, :9] > 0.7)
+    assert np.all(found.says[1, 1, 9:] < 0.3)
+    assert found.share[1] == pytest.approx(truth.mean(), abs=0.05)
 
 
+@pytest.mark.parametrize("labels", [2, 3, 4])
 @pytest.mark.parametrize("seed", range(4))
-def test_dawid_skene_for_two_labels_equals_the_general_one(seed):
+def test_dawid_skene_of_one_question_is_that_of_learn(seed, labels):
     rng = np.random.default_rng(seed)
     tasks, workers, answers = 80, 9, 300
-    task, worker, value = (rng.integers(0, most, answers) for most in (tasks, workers, 2))
+    task, worker, value = (rng.integers(0, most, answers) for most in (tasks, workers, labels))
     if seed == 3:
         value[:] = 1  # a question with one answer only
-    found = dawid_skene(task, worker, value, tasks, workers)
+    found = dawid_skene(task, worker, value, tasks, workers, labels)
     order = np.argsort(task, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(task, minlength=tasks))])
     columns = start, worker[order].astype(np.int32), value[order].astype(np.int8)
     wanted = fit_dawid_skene(
-        Votes(*columns, workers, 2), np.full(tasks, -1, np.int32),
+        Votes(*columns, workers, labels), np.full(tasks, -1, np.int32),
         smoothing=0.1, tolerance=1e-7, steps=50,
     )  # fmt: skip
-    assert np.allclose(found.yes, wanted.posterior[:, 1], atol=1e-9)
-    assert np.allclose(found.says_yes, np.exp(wanted.log_answer[:, 1]), atol=1e-9)
+    assert np.allclose(found.truth.T, wanted.posterior, atol=1e-9)
+    assert np.allclose(found.says.T, np.exp(wanted.log_answer), atol=1e-9)
 
 
 def test_dawid_skene_is_a_fixed_point_of_em():
@@ -77,16 +78,16 @@ def test_dawid_skene_is_a_fixed_point_of_em():
     said = [[0.1, 0.1] for _ in range(12)]
     total = [[0.2, 0.2] for _ in range(12)]
     for t, w, v in zip(task, worker, value, strict=True):
-        for truth, weight in enumerate((1 - found.yes[t], found.yes[t])):
+        for truth, weight in enumerate((1 - found.truth[1, t], found.truth[1, t])):
             said[w][truth] += weight * v
             total[w][truth] += weight
     rate = np.array(said) / np.array(total)
-    share = found.yes.mean()
+    share = found.truth[1].mean()
     for t in range(60):
         odds = share / (1 - share)
         for w, v in zip(worker[task == t], value[task == t], strict=True):
             odds *= rate[w, 1] / rate[w, 0] if v else (1 - rate[w, 1]) / (1 - rate[w, 0])
-        assert odds / (1 + odds) == pytest.approx(found.yes[t], abs=2e-3)
+        assert odds / (1 + odds) == pytest.approx(found.truth[1, t], abs=2e-3)
 
 
 def test_the_batch_learns_skills_that_the_majority_cannot_see():
@@ -109,6 +110,23 @@ def test_nearest_and_posterior_decode_the_same_answers():
     assert float(nearest.answers_per_item) == 3 * problem.n_questions
 
 
+@pytest.mark.parametrize("unsure", [None, 0.2])
+def test_the_batch_learns_skills_from_questions_with_several_answers(unsure):
+    problem = ct.Problem(
+        ["fly", "bay", "field", "honey"], None, ["cap", "gills", "ring"],
+        [["red", "brown", "white", "brown|red"], ["free", "pores", "free", "grown"],
+         [1, 0, "-", 1]],
+        0.15, answers=[["red", "brown", "white"], ["free", "grown", "pores"], ["no", "yes"]],
+        unsure=unsure,
+    )  # fmt: skip
+    crowd = Crowd(workers=20, spammers=0.4)
+    fused = simulate_dawid_skene(problem, 7, 3000, crowd=crowd, decoder="posterior")
+    plain = simulate(problem, ct.BatchPolicy(problem, 7, "posterior"), 3000, crowd=crowd)
+    np.testing.assert_array_equal(fused.truth, plain.truth)
+    assert fused.misclassification.high < plain.misclassification.low
+    assert abs(fused.misclassification - fused.stated_error) < 0.03
+
+
 def test_dashes_and_mistakes():
     dashed = ct.Problem(["a", "b", "c"], None, ["q", "r"], [[0, 1, "-"], [0, 0, 1]], 0.1)
     run = simulate_dawid_skene(dashed, 5, 500, crowd=Crowd(workers=10), decoder="posterior")
@@ -117,7 +135,7 @@ def test_dashes_and_mistakes():
         simulate_dawid_skene(dashed, 0)
     with pytest.raises(ct.CrowdtreeError, match="decoder: expected"):
         simulate_dawid_skene(dashed, 1, decoder="luck")
-    with pytest.raises(ct.CrowdtreeError, match=r"one value \(0 or 1\) per answer"):
+    with pytest.raises(ct.CrowdtreeError, match=r"one value \(0 to 1\) per answer"):
         dawid_skene([0], [0], [2], 1, 1)
 
 

@@ -29,7 +29,7 @@ USAGE_FAULT: type[Exception] = typer.BadParameter.__mro__[1]
 INTERRUPTED = 130
 
 VERBS = (
-    "new", "check", "plan", "simulate", "report", "explain", "learn", "pilot",
+    "new", "check", "plan", "simulate", "report", "explain", "learn", "judge", "pilot",
     "design", "staff", "frontier", "evaluate", "reproduce", "demo", "serve", "backup", "restore",
 )  # fmt: skip
 GROUPS = ("campaign", "audit", "owner", "prolific")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -90,13 +90,35 @@ def explain_verb(
 
 
 def _answers(problem: Problem, words: str) -> Iterator[tuple[str, str]]:
-    """Read ``flies=yes,cap=red``."""
-    for entry in filter(None, (part.strip() for part in words.split(","))):
-        name, _, value = (part.strip() for part in entry.rpartition("="))
-        if not name or not value:
-            raise CrowdtreeError(f"--answers: expected question=answer, got {entry!r}")
-        names = problem.answers[problem.question_index(name)]
-        if read_answer(names, value) is None:
-            known = listing(f"{name}={answer}" for answer in names)
-            raise CrowdtreeError(f"--answers: expected {known}, got {entry!r}")
-        yield name, value
+    """Read ``flies=yes,cap=red``; names may contain ``,`` and ``=``."""
+    entry = ""
+    for part in words.split(","):
+        entry = f"{entry},{part}" if entry else part.strip()
+        pair = _pair(problem, entry) if entry else None
+        if pair is not None:
+            yield pair
+            entry = ""
+    if entry:
+        _refuse(problem, entry)
+
+
+def _pair(problem: Problem, entry: str) -> tuple[str, str] | None:
+    """Question and answer of ``cap=red``; None where it names none that the problem has."""
+    parts = entry.split("=")
+    for cut in range(1, len(parts)):
+        name, value = ("=".join(some).strip() for some in (parts[:cut], parts[cut:]))
+        if name in problem.questions:
+            names = problem.answers[problem.question_index(name)]
+            if read_answer(names, value) is not None:
+                return name, value
+    return None
+
+
+def _refuse(problem: Problem, entry: str) -> NoReturn:
+    entry = entry.split(",")[0]
+    name, _, value = (part.strip() for part in entry.partition("="))
+    if not name or not value:
+        raise CrowdtreeError(f"--answers: expected question=answer, got {entry!r}")
+    names = problem.answers[problem.question_index(name)]
+    known = listing(f"{name}={answer}" for answer in names)
+    raise CrowdtreeError(f"--answers: expected {known}, got {entry!r}")

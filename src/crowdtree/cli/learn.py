@@ -155,7 +155,7 @@ class AnswerTable:
         }
         return {role: name for role, name in names.items() if name is not None}
 
-    def read(self, paths: Sequence[str]) -> Columns:
+    def read(self, paths: Sequence[str], extra: tuple[str, ...] = ()) -> Columns:
         """Read the answers of one or several files, and say how they were understood."""
         sources = [inputs.source_of(path) for path in paths]
         for path, source in zip(paths, sources, strict=True):
@@ -170,6 +170,7 @@ class AnswerTable:
             form,
             columns=self.columns,
             workers=[name for name in (self.workers or "").split(",") if name.strip()],
+            extra=extra,
         )
         if len(paths) == 1 and read.notes:
             inputs.say(f"{paths[0]}: {'; '.join(read.notes)}")

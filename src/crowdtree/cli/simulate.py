@@ -72,6 +72,15 @@ class CrowdOptions:
             "--true-errors", metavar="X", help="True errors, as a multiple of the assumed ones."
         ),
     ] = 1.0
+    classifier_accuracy: Annotated[
+        float | None,
+        typer.Option(
+            "--classifier-accuracy",
+            metavar="SHARE",
+            help="Every item starts from what a calibrated classifier of this accuracy says.",
+            show_default=False,
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -213,6 +222,7 @@ def _simulate(
         skill_sd=crowd.skill_sd,
         spammers=crowd.spammers,
         shared_difficulty=crowd.shared_difficulty,
+        classifier_accuracy=crowd.classifier_accuracy,
     )
     with progress(item_words) as watch:
         return simulate(

@@ -58,4 +58,4 @@ def load_gold(source: Any, columns: Names = None) -> Any:
     names = {"task": task} if task.strip().casefold() in plain and task else {}
     if "truth" in plain:
         names["label"] = header[plain.index("truth")]
-    return read_rows(header, rows, ("task", "label"), (), names, file.name)
+    return read_rows(header, rows, ("task", "label"), ("question",), names, file.name)

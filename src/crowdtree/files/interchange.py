@@ -36,7 +36,12 @@ from crowdtree.reading import Source, open_source
 
 
 def load_answers(
-    source: Any, form: str | None = None, *, columns: Names = None, workers: Sequence[str] = ()
+    source: Any,
+    form: str | None = None,
+    *,
+    columns: Names = None,
+    workers: Sequence[str] = (),
+    extra: tuple[str, ...] = (),
 ) -> Columns:
     """Read answers in any format as columns of task, question, worker and label.
 
@@ -54,6 +59,8 @@ def load_answers(
     workers
         Columns of a wide table that hold the answers of one worker each; ``*`` stands for any
         letters.
+    extra
+        More columns to read from a plain table that has them, such as ``("source", "version")``.
 
     Returns
     -------
@@ -83,7 +90,7 @@ def load_answers(
         if chosen == "wide":
             parts.append(read_wide(file, columns, workers))
         elif chosen == "crowdkit":
-            parts.append(_read_plain(file, columns, guess=form is None, one_of=len(files)))
+            parts.append(_read_plain(file, columns, form is None, len(files), extra))
         else:
             parts.append(READERS[chosen](file, columns))
     names = [file.name for file in files]
@@ -113,14 +120,21 @@ def read_crowdkit(path: Any, columns: Names = None) -> Columns:
     return _read_plain(open_source(path, "answers.csv"), columns)
 
 
-def _read_plain(file: Source, columns: Names, guess: bool = False, one_of: int = 1) -> Columns:
+def _read_plain(
+    file: Source,
+    columns: Names,
+    guess: bool = False,
+    one_of: int = 1,
+    extra: tuple[str, ...] = (),
+) -> Columns:
     """Read a table with one answer per row.
 
     Where it has no such columns and `guess`, it may be wide; one of several files without a column
     of workers holds the answers of one worker.
     """
+    optional = (*OPTIONAL, *extra)
     if is_parquet(file):
-        return read_columns(file, NEEDED, OPTIONAL, "answers", columns)
+        return read_columns(file, NEEDED, optional, "answers", columns)
     with open_table(file) as (header, rows):
         header = [name.strip() for name in header]
         if guess or one_of > 1:
@@ -130,8 +144,8 @@ def _read_plain(file: Source, columns: Names, guess: bool = False, one_of: int =
             if one_of > 1 and {"task", "label"} <= set(there) and "worker" not in there:
                 return _of_one_worker(file, header, rows, columns)
         if is_workbook(file):
-            return read_rows(header, rows, NEEDED, OPTIONAL, columns, file.name)
-    return read_columns(file, NEEDED, OPTIONAL, "answers", columns)
+            return read_rows(header, rows, NEEDED, optional, columns, file.name)
+    return read_columns(file, NEEDED, optional, "answers", columns)
 
 
 def _of_one_worker(

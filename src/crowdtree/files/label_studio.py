@@ -119,16 +119,38 @@ def _with_truths(table: Columns, truths: Rows, columns: Names) -> Columns:
 def read_studio_min(
     file: Source, tasks: list[dict[str, Any]], header: list[str], columns: Names
 ) -> Columns:
-    """Read JSON-MIN: one object per annotation, whose labels come between id and annotator."""
+    """Read JSON-MIN: one object per annotation, whose labels come between id and annotator.
+
+    Several labels are answers to several questions; `columns` names one as ``label``, or some as
+    ``question`` (``a,b``).
+    """
     names = {"task": "id", "worker": STUDIO_MIN[0], **(columns or {})}
-    if "label" not in names:
-        first = header.index("id") if "id" in header else -1
-        controls = header[first + 1 : header.index(STUDIO_MIN[0])]
-        if len(controls) != 1:
-            what = f"several questions ({listing(controls)})" if controls else "no labels"
+    asked = names.pop("question", None)
+    if asked is None:
+        controls = list(dict.fromkeys(name for task in tasks for name in _min_controls(task)))
+    else:
+        controls = [name.strip() for name in asked.split(",")]
+        absent = [name for name in controls if name not in header]
+        if absent:
             raise CrowdtreeError(
-                f"{file.name}: has {what}; name the one to read with "
-                'columns={"label": ...} (--label)'
+                f"{file.name}: has no field {absent[0]!r}; it has {listing(header)}"
             )
-        names["label"] = controls[0]
-    return read_objects(file, tasks, header, names)
+    if "label" in names or len(controls) == 1:
+        label = names.setdefault("label", "".join(controls))
+        return read_objects(file, [task for task in tasks if label in task], header, names)
+    parts = []
+    for control in controls:
+        answered = [task for task in tasks if control in task]
+        table = read_objects(file, answered, header, {**names, "label": control})
+        parts += [(item, control, worker, label) for item, worker, label in table.rows()]
+    what = "labels between the fields id and annotator"
+    return replace(columns_of_answers(parts, file.name, what, None), task_column=names["task"])
+
+
+def _min_controls(task: Mapping[str, Any]) -> list[str]:
+    """Fields of an object that are labels."""
+    fields = list(task)
+    if STUDIO_MIN[0] not in fields:
+        return []
+    first = fields.index("id") if "id" in fields else -1
+    return fields[first + 1 : fields.index(STUDIO_MIN[0])]

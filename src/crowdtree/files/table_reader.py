@@ -118,7 +118,8 @@ def _leave_out_comments(layout: Layout, test: Callable[[str], bool]) -> None:
 def _answers_column(layout: Layout) -> int | None:
     """Find the column that declares answers: called so, and not a class.
 
-    A class has a prior where there is a row prior; where there is none, no cell with ``|``.
+    A class has a prior where there is a row prior; where there is none, it has no cell with ``|``
+    and none that is blank.
     """
     named = [p for p, name in enumerate(layout.header) if name.casefold() == "answers"]
     if not named:
@@ -127,11 +128,10 @@ def _answers_column(layout: Layout) -> int | None:
     layout.rows = iter(rows)
     priors = [row for _, row in rows if _is_prior(layout, row)]
     for place in named:
-        if (
-            not _at(priors[0], place).strip()
-            if priors
-            else any("|" in _at(row, place) for _, row in rows)
-        ):
+        cells = [_at(row, place).strip() for _, row in rows]
+        full = all(cells) and "|" not in "".join(cells)
+        is_class = _at(priors[0], place).strip() if priors else full
+        if not is_class:
             return place
     return None
 

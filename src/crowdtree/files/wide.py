@@ -14,6 +14,7 @@ from crowdtree.columns import Column, Columns, columns_of_rows, join
 from crowdtree.errors import CrowdtreeError, listing, one_line
 from crowdtree.files.answer_rows import Names, open_table, roles_there
 from crowdtree.learning.answers import MIN_ROWS_TO_JUDGE, SKIPS, YES_NO
+from crowdtree.outcomes import MAX_ANSWERS
 from crowdtree.reading import open_source
 from crowdtree.text import plural, squeezed
 
@@ -57,7 +58,8 @@ def read_wide(
             _check_items(header[keys["task"]], cells[keys["task"]], file.name)
     asked = {header[i]: cells[i] for i in chosen}
     least = 1 if guess else MIN_ROWS_TO_GUESS
-    _check_spread(asked, spread, bool(workers), least, file.name)
+    named = bool(workers) or "," in (columns or {}).get("question", "")
+    _check_spread(asked, spread, named, least, file.name)
     long = _unpivoted({role: cells[i] for role, i in keys.items()}, asked, spread)
     if not long.n_rows:
         empty = not any(len(column.code) for column in cells.values())
@@ -159,21 +161,24 @@ def _check_spread(
     """
     values = {name: _values(column) for name, column in asked.items()}
     odd: dict[str, str] = {}
+    few = set()
     for name, own in values.items():
         rows = sum(own.values())
         others = set().union(*(other for also, other in values.items() if also != name))
         shared = sum(count for value, count in own.items() if value in others)
         if spread == "question":
-            alone = not set(own) <= set(YES_NO) and not named
+            alone = not set(own) <= set(YES_NO)
         else:
             alone = rows >= least and shared < MIN_SHARED * rows
         unique = rows >= MIN_ROWS_TO_JUDGE and 2 * len(own) > rows
+        if len(own) <= MAX_ANSWERS and 2 * len(own) <= rows:
+            few.add(name)  # as answers to a question are
         if spread != "task" and alone and (unique or not named):
             odd[name] = f"{plural(len(own), 'value')} in {plural(rows, 'row')}"
     if not odd:
         return
     name, how = next(iter(odd.items()))
-    fit = [other for other in asked if other not in odd]
+    fit = [other for other in asked if other not in odd or (spread == "question" and other in few)]
     example = ",".join(fit[:MAX_SUGGESTED]) or ("anna,ben" if spread == "worker" else "q1,q2")
     more = f" and {plural(len(fit) - MAX_SUGGESTED, 'more column')}" if fit[MAX_SUGGESTED:] else ""
     quoted = shlex.quote(example)
@@ -183,7 +188,7 @@ def _check_spread(
     such = next((v for v in values[name]), "")
     why = "values that no other column has"
     if spread == "question":
-        why = "other answers than yes and no"
+        why = "nearly as many values as rows" if named else "other answers than yes and no"
     raise CrowdtreeError(
         f"{where}: column {name!r} has {why} ({how}, such as {one_line(such)}), so it is no "
         f"{spread}; name the {spread}s, such as {how_to}"

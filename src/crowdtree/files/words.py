@@ -54,7 +54,7 @@ def read_words(cells: Sequence[Any], declared: Names | None = None) -> WordRow:
     keys = [cell if isinstance(cell, str) else place for place, cell in enumerate(cells)]
     times = Counter(keys)  # equal cells are read once
     first = {key: place for place, key in reversed(list(enumerate(keys)))}
-    rows = {key: _words(cells[first[key]], first[key]) for key in times}
+    rows = {key: _words(cells[first[key]], first[key], declared) for key in times}
     known: dict[str, int] = {}
     if declared is not None:
         known = {name.casefold(): place for place, name in enumerate(declared)}
@@ -80,6 +80,8 @@ def read_words(cells: Sequence[Any], declared: Names | None = None) -> WordRow:
                 names.append(word)
             spellings.setdefault(key, Counter())[word] += times[cell]
         right[cell] = sorted({known[word.casefold()] for word in row})
+        if len(right[cell]) < len(row):
+            raise BadCellError(place, "name every answer once")
     if len(names) > MAX_ANSWERS:
         raise BadCellError(None, f"has {len(names)} answers; expected at most {MAX_ANSWERS}")
     notes = [] if declared else _doubts(spellings)
@@ -141,7 +143,7 @@ def join_rows(
     return right, answers
 
 
-def _words(cell: Any, place: int) -> list[str]:
+def _words(cell: Any, place: int, declared: Names | None) -> list[str]:
     """Words of a cell; none where it is a dash."""
     if isinstance(cell, bool):
         return [YES_NO[cell]]  # YAML reads a bare no as false
@@ -149,15 +151,21 @@ def _words(cell: Any, place: int) -> list[str]:
     words = [" ".join(str(part).split()) for part in parts]
     if len(words) == 1 and words[0].casefold() in DASHES:
         return []
+    symbols = {name.casefold() for name in declared or ()}  # such as + or ?
     for word in words or [""]:
-        if not any(letter.isalnum() for letter in word) and word.casefold() not in DASHES:
-            raise BadCellError(place, "write 0, 1 or -, or the name of an answer")
+        unknown = word.casefold() not in DASHES and word.casefold() not in symbols
+        if unknown and not any(letter.isalnum() for letter in word):
+            if len(words) > 1:
+                raise BadCellError(place, "write a name on both sides of |")
+            raise BadCellError(place, _remedy(declared, word))
         if word.casefold() in DASHES:
             raise BadCellError(place, "write names of answers with | between them, or - alone")
     return words
 
 
-def _remedy(names: Names, word: str) -> str:
+def _remedy(names: Names | None, word: str) -> str:
+    if names is None:
+        return "write 0, 1 or -, or the name of an answer"
     near = difflib.get_close_matches(word.casefold(), [name.casefold() for name in names], 1)
     meant = [name for name in names if name.casefold() in near]
     hint = f" (did you mean {one_line(meant[0])}?)" if meant else ""

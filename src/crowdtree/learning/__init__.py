@@ -6,6 +6,8 @@ updated with new answers, and states how uncertain its numbers are.
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +16,8 @@ from numpy.typing import NDArray
 
 from crowdtree.checking import check_call, named_options
 from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.outcomes import YES_NO
-from crowdtree.problem import DASH, Problem
-from crowdtree.text import plural, squeezed
+from crowdtree.problem import Problem
+from crowdtree.text import percent, plural, squeezed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,31 +113,8 @@ def learn(
     True
     """
     check_call(learn, locals())
-    return learn_answers(**locals())
-
-
-def learn_answers(
-    answers: Any,
-    gold: Any = None,
-    *,
-    problem: Problem | None = None,
-    classes: Sequence[str] | None = None,
-    choices: Mapping[str, tuple[str, ...]] | None = None,
-    method: str = "ensemble",
-    level: float = 0.95,
-    certain: float = 0.95,
-    duplicates: Duplicates = "last",
-    loss: Any = None,
-    columns: Mapping[str, str] | None = None,
-    skip: Sequence[str] = (),
-    sources: Any = None,
-) -> Learned:
-    """Learn as :func:`learn`; `choices` are the answers of questions that no problem gives."""
-    from dataclasses import replace
-
     from crowdtree.columns import Columns
     from crowdtree.learning import answers as reading
-    from crowdtree.learning import model
 
     for name, value in (("level", level), ("certain", certain)):
         if not 0.5 <= value < 1:
@@ -148,17 +126,14 @@ def learn_answers(
     if gold is None and isinstance(answers, Columns):
         gold = answers.gold
     truths = None if gold is None else reading.read_gold(gold, columns)
-    named = problem.classes if problem else classes
-    if problem is not None and any(names != YES_NO for names in problem.answers):
-        choices = dict(zip(problem.questions, problem.answers, strict=True))
     read = reading.read_answers(
         answers,
         questions=problem.questions if problem else None,
-        choices=choices,
+        choices=dict(zip(problem.questions, problem.answers, strict=True)) if problem else None,
         duplicates=duplicates,
         columns=columns,
         skip=skip,
-        classes=list(map(str, named or ())),
+        classes=list(map(str, (problem.classes if problem else classes) or ())),
         truths=(truths or {}).values(),
         sources=sources,
     )
@@ -168,36 +143,75 @@ def learn_answers(
     if absent:
         note = f"{plural(absent, 'item')} of the gold without answers left out"
         read = replace(read, notes=(*read.notes, note))
+    options: dict[str, Any] = {"method": method, "level": level, "certain": certain}
     weight = reading.gold_weights(read, gold)
+    learned = _learned(read, truths, problem, classes, duplicates == "all", weight, **options)
+    if sources is not None and learned.kind == "classes":
+        raise CrowdtreeError(
+            "sources: expected one question whose answers name the classes, got questions about "
+            "the classes; leave the sources out, or learn from the answers of each source alone"
+        )
+    return learned if loss is None else learned.with_loss(loss)
+
+
+def _learned(
+    read: Answers,
+    truths: dict[str, str] | None,
+    problem: Problem | None = None,
+    classes: Sequence[str] | None = None,
+    keep_repeats: bool = True,
+    weight: FloatArray | None = None,
+    *,
+    method: str,
+    level: float,
+    certain: float,
+) -> Learned:
+    """Learn from answers that were read; of other ones, repeats were resolved before."""
+    from crowdtree.learning import answers as reading
+    from crowdtree.learning import model
+
     if problem is None and len(read.questions) == 1 and _answers_are_classes(read, truths, classes):
-        read = _relabelled(read.one_each() if duplicates == "all" else read, classes)
+        read = _relabelled(read.one_each() if keep_repeats else read, classes)
         fields = _learn_labels(read, truths, method, weight)
     elif method == "ensemble":
         if read.sources is not None:
-            read = _without_sources(read, sources is not None)
+            note = "sources are used for one question whose answers name the classes: left out"
+            read = replace(read, sources=None, notes=(*read.notes, note))
+        if problem is None and truths:
+            read = replace(read, notes=(*read.notes, *_unseen_classes(read, truths)))
         fields = _learn_classes(reading.as_yes_no(read), truths, problem, classes, certain)
     else:
         raise CrowdtreeError(
             f"method: {method!r} is for one question whose answers name the classes; leave it out"
         )
-    given: dict[str, Any] = {"problem": problem}
+    options: dict[str, Any] = {"method": method, "level": level, "certain": certain}
     if problem is None:
-        given = {"classes": fields["problem"].classes}
-        given |= {"choices": dict(zip(read.questions, read.choices, strict=False))}
-    if read.sources is not None:
-        given |= {"sources": read.sources.to_table()}
-    learned = model.Learned(
+        options["classes"] = fields["problem"].classes
+    return model.Learned(
         **fields,
-        # other answers: their repeats were resolved before
-        refit=partial(
-            learn_answers, **given, method=method, level=level, certain=certain, duplicates="all"
-        ),
+        refit=partial(_learned, problem=problem, **options),
         level=level,
-        keep_repeats=duplicates == "all",
+        keep_repeats=keep_repeats,
         assumed=problem,
         gold_weight=weight,
     )
-    return learned if loss is None else learned.with_loss(loss)
+
+
+def _unseen_classes(read: Answers, truths: dict[str, str]) -> list[str]:
+    """Say how many items may be of classes that the gold lacks (Good 1953).
+
+    Items drawn at random are of such classes about as often as the gold has classes with one item.
+    """
+    answered = set(map(str, read.tasks.tolist()))
+    known = Counter(str(truth) for task, truth in truths.items() if task in answered)
+    once = list(known.values()).count(1)
+    if not once:
+        return []
+    return [
+        f"the gold has one item each of {plural(once, 'class', 'classes')}, so that about "
+        f"{percent(once / known.total())} of the items may be of classes that it lacks; their "
+        "labels are wrong, which no estimate shows (a problem names all classes)"
+    ]
 
 
 def _answers_are_classes(
@@ -207,19 +221,6 @@ def _answers_are_classes(
     names = map(str, classes) if classes is not None else (truths or {}).values()
     keys = set(map(squeezed, names))
     return not keys or bool(keys & set(map(squeezed, read.labels)))
-
-
-def _without_sources(read: Answers, given: bool) -> Answers:
-    """Take all workers of questions about the classes for one source."""
-    from dataclasses import replace
-
-    if given:
-        raise CrowdtreeError(
-            "sources: expected one question whose answers name the classes, got questions about "
-            "the classes; leave the sources out, or learn from the answers of each source alone"
-        )
-    note = "column source left out: it is used for one question whose answers name the classes"
-    return replace(read, sources=None, notes=(*read.notes, note))
 
 
 def _learn_labels(
@@ -254,8 +255,6 @@ def _learn_labels(
 
 
 def _relabelled(read: Answers, classes: Sequence[str] | None) -> Answers:
-    from dataclasses import replace
-
     from crowdtree.learning.answers import MAX_LABELS, unknown_names
 
     if classes is None:
@@ -284,35 +283,25 @@ def _learn_classes(
 
     names = _class_names(truths, problem, classes)
     gold = reading.gold_codes(read, truths, names)
-    sign = None
-    if problem is not None:
-        sign = np.where(problem.outcome == DASH, 0, 2 * problem.outcome - 1).astype(np.int8)
-    elif missing := [name for i, name in enumerate(names) if not (gold == i).any()]:
-        raise CrowdtreeError(
-            f"gold: no answered item of {listing(map(repr, missing))}; give one of each class, or "
-            "the table of outcomes"
-        )
-    prior = problem.prior if problem else np.full(len(names), 1 / len(names))
-    questions = problem.questions if problem else read.questions
     fit: ClassFit
-    if (problem is None and read.choices) or (problem is not None and not problem.is_yes_no):
-        from crowdtree.learning import several
-
-        if problem is None:
-            answers = several.fit_open(read, gold, prior, certain)
-        else:
-            table, error = problem.channel[0], problem.worker_error
-            answers = several.fit_answers(read, gold, problem.right, table, prior, error)
-        learned = learned_problem.make_answer_problem(names, questions, read, answers, problem)
-        fit = answers
-    else:
+    if problem is not None:
+        channel = None if problem.is_yes_no else problem.channel[0]
         fit = classing.fit_classes(
-            read, gold, sign, prior, error=problem.worker_error if problem else None
+            read, gold, problem.right, problem.prior, channel=channel, error=problem.worker_error
         )
-        outcome = problem.outcome if problem else _outcomes(fit, certain)
-        learned = learned_problem.make_problem(
-            names, fit.prior, questions, outcome, fit.error, like=problem
+        skips = None if problem.is_yes_no else learned_problem.share_of_skips(read)
+        changes = {} if skips is None else {"unsure": skips}
+        learned = learned_problem.with_table(
+            problem, fit, prior=fit.prior, normalise=True, **changes
         )
+    else:
+        if missing := [name for i, name in enumerate(names) if not (gold == i).any()]:
+            raise CrowdtreeError(
+                f"gold: no answered item of {listing(map(repr, missing))}; give one of each class, "
+                "or the table of outcomes"
+            )
+        fit = classing.fit_open(read, gold, np.full(len(names), 1 / len(names)), certain)
+        learned = learned_problem.open_problem(names, read, fit, certain)
     return {
         "problem": learned,
         "kind": "classes",
@@ -347,11 +336,3 @@ def _class_names(
             "each class, or the table of outcomes"
         )
     return names
-
-
-def _outcomes(fit: ClassFit, certain: float) -> NDArray[np.int8]:
-    """0, 1, or - where the answers leave open which of them the crowd gives more often."""
-    from scipy.special import betaincc
-
-    likelier = 1 - betaincc(fit.wrong, fit.right, 0.5)
-    return np.where(likelier >= certain, fit.sign > 0, DASH).astype(np.int8)

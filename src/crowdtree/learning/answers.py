@@ -21,25 +21,10 @@ from crowdtree.columns import Column, Columns, read_columns
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing, one_line
 from crowdtree.learning.passes import Votes, counting_sort, find_repeats
 from crowdtree.learning.worker_sources import WorkerSources, column_of_sources, sources_of
-from crowdtree.outcomes import MAX_ANSWERS
+from crowdtree.outcomes import CELLS, DASH, MAX_ANSWERS
+from crowdtree.outcomes import YES_NO as PLAIN
 from crowdtree.problem import LINE_BREAKS
 from crowdtree.text import plural, squeezed
-
-__all__ = [
-    "SKIPS",
-    "Answers",
-    "Duplicates",
-    "as_yes_no",
-    "clean_names",
-    "gold_codes",
-    "gold_weights",
-    "read_answers",
-    "read_gold",
-    "read_names",
-    "sort_answers",
-    "unknown_names",
-    "warn_of_typos",
-]
 
 Duplicates = Literal["last", "first", "all", "error"]
 Choices = tuple[tuple[str, ...], ...]
@@ -60,7 +45,7 @@ SKIPS = frozenset(
     )
 )
 """Answers that say nothing: skips, not classes, in upper or lower case."""
-YES_NO = {"0": 0, "1": 1, "no": 0, "yes": 1, "false": 0, "true": 1, "n": 0, "y": 1}
+YES_NO = {word: place for word, place in CELLS.items() if place != DASH}
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +56,10 @@ class Answers:
     `question` (absent when there is one question) and `label` have one entry per answer. `notes`
     say how the source was understood, `task_column` what it calls the items.
 
-    `choices` are the names of each question's answers, where these are not plain yes and no; then
-    `label` is the number of the answer in its question. `skips` counts the answers to each question
-    that say nothing. `sources` says who belongs to which source, where there are several.
+    `label` is the number of a label or, of questions about the classes, of the answer in its
+    question; `choices` are the names of these, where some question has other than plain ones.
+    `skips` counts the answers to each question that say nothing. `sources` says who belongs to
+    which source, where there are several.
     """
 
     tasks: NDArray[Any]
@@ -129,6 +115,33 @@ class Answers:
             worker=self.worker[rows],
             label=self.label[rows],
             question=None if self.question is None else self.question[rows],
+        )
+
+    def rows(self, kept: NDArray[np.bool_]) -> Answers:
+        """Some of the answers, about all items."""
+        return replace(
+            self,
+            start=np.concatenate([[0], np.cumsum(kept)])[self.start],
+            worker=self.worker[kept],
+            label=self.label[kept],
+            question=None if self.question is None else self.question[kept],
+        )
+
+    def part(self, items: NDArray[np.intp], all_questions: bool) -> Answers:
+        """Answers about some items, with the workers and the questions that these have alone."""
+        some = self.items(items)
+        met, worker = np.unique(some.worker, return_inverse=True)
+        some = replace(some, workers=self.workers[met], worker=worker.astype(np.int32), skips=None)
+        asked, question = np.unique(some.question_column(), return_inverse=True)
+        if all_questions or len(asked) == len(self.questions):
+            return some
+        choices = tuple(self.choices[q] for q in asked) if self.choices else ()
+        return replace(
+            some,
+            questions=tuple(self.questions[q] for q in asked),
+            labels=self.labels[: max(map(len, choices), default=len(self.labels))],
+            question=question.astype(np.int32) if len(asked) > 1 else None,
+            choices=choices if set(choices) != {PLAIN} else (),
         )
 
     def by_worker(self, code: IntArray, workers: NDArray[Any]) -> Answers:
@@ -214,8 +227,8 @@ def read_answers(
     labels
         Labels that may occur, in their order; the sorted labels of the source otherwise.
     choices
-        Answers of each question, where they are not all yes and no. Where neither these nor the
-        questions are given, those that occur.
+        Answers of each question, where some are not plain. Where neither these nor the questions
+        are given, those that occur.
     duplicates
         What to do when a worker answers the same question about the same item twice: count the
         ``"last"`` answer or the ``"first"`` (both say so in a warning), ``"all"``, or ``"error"``.
@@ -260,18 +273,18 @@ def read_answers(
         asked, names = _codes(column["question"], questions, "question", where)
     else:
         asked, names = np.zeros(len(task), np.int32), np.array((questions or ("label",))[:1])
-    yes_no = labels is None and many and (questions is not None or len(names) > 1)
     asks = tuple(names.tolist())
     answers: Choices = ()
     if choices:
         answers = tuple(choices[name] for name in asks)
-    elif yes_no and questions is None:
-        answers = _choices_met(column["label"], asked, asks, where)
+    elif labels is None and many and (questions is not None or len(names) > 1):
+        plain = questions is not None
+        answers = (PLAIN,) * len(asks) if plain else _met(column["label"], asked, asks, where)
     if answers:
-        label = _choice_codes(column["label"], asked, asks, answers, where)
+        label = choice_codes(column["label"], asked, asks, answers, where)
         label_names = tuple(map(str, range(max(map(len, answers)))))
     else:
-        label, label_names = _label_codes(column["label"], labels, yes_no, where)
+        label, label_names = _label_codes(column["label"], labels, where)
     return sort_answers(
         Answers(
             tasks,
@@ -284,7 +297,7 @@ def read_answers(
             asked if many and len(names) > 1 else None,
             table.notes,
             table.task_column,
-            answers,
+            answers if set(answers) != {PLAIN} else (),
             np.array([table.skips.get(name if many else "", 0) for name in asks]),
             sources_of(workers, table.sources if sources is None else sources),
         ),
@@ -458,18 +471,9 @@ def _in_order(names: list[str]) -> list[str]:
 
 
 def _label_codes(
-    column: Column, known: Sequence[str] | None, yes_no: bool, where: str
+    column: Column, known: Sequence[str] | None, where: str
 ) -> tuple[NDArray[np.int8], tuple[str, ...]]:
     count = column.counts()
-    if yes_no:
-        code = np.array([YES_NO.get(name.lower(), -1) for name in column.names], np.int8)
-        bad = np.flatnonzero((code < 0) & (count > 0))
-        if len(bad):
-            raise CrowdtreeError(
-                f"{where}: label {one_line(column.names[bad[0]])} of {count[bad].sum()} answers is "
-                "neither yes nor no; with several questions write 0/1, no/yes or false/true"
-            )
-        return code[column.code], ("0", "1")
     values, rows = int((count > 0).sum()), len(column.code)
     nearly_unique = rows >= MIN_ROWS_TO_JUDGE and 2 * values > rows
     if known is None and (nearly_unique or values > MAX_LABELS):
@@ -483,21 +487,21 @@ def _label_codes(
     return codes.astype(np.int8), tuple(names.tolist())
 
 
-def _choices_met(column: Column, asked: IntArray, questions: Sequence[str], where: str) -> Choices:
-    """Answers that occur to each question; none where all are yes and no."""
-    is_yes_no = np.array([name.lower() in YES_NO for name in column.names])
-    if is_yes_no[column.counts() > 0].all():
-        return ()
+def _met(column: Column, asked: IntArray, questions: Sequence[str], where: str) -> Choices:
+    """Answers that occur to each question."""
+    is_plain = np.array([name.lower() in YES_NO for name in column.names])
+    if is_plain[column.counts() > 0].all():
+        return (PLAIN,) * len(questions)
     found: list[tuple[str, ...]] = []
     for q, question in enumerate(questions):
         code = column.code[asked == q]
         met = np.unique(code)
-        if is_yes_no[met].all():
-            found.append(("no", "yes"))
+        if is_plain[met].all():
+            found.append(PLAIN)
             continue
         place = f"{where}: question {one_line(question)}"
-        if 2 * is_yes_no[code].sum() >= len(code):
-            other = met[~is_yes_no[met]]
+        if 2 * is_plain[code].sum() >= len(code):
+            other = met[~is_plain[met]]
             raise CrowdtreeError(
                 f"{place}: label {one_line(column.names[other[0]])} of "
                 f"{np.isin(code, other).sum()} answers is neither yes nor no as most others are; "
@@ -513,29 +517,29 @@ def _choices_met(column: Column, asked: IntArray, questions: Sequence[str], wher
     return tuple(found)
 
 
-def _choice_codes(
+def choice_codes(
     column: Column, asked: IntArray, questions: Sequence[str], choices: Choices, where: str
 ) -> NDArray[np.int8]:
     """Number of each answer among those of its question."""
-    labels = max(1, len(column.names))
-    pair, place = np.unique(asked.astype(np.int64) * labels + column.code, return_inverse=True)
-    spelled = [
-        YES_NO if names == ("no", "yes") else {squeezed(name): i for i, name in enumerate(names)}
-        for names in choices
-    ]
-    code = np.empty(len(pair), np.int8)
-    for i, (q, label) in enumerate(zip(*np.divmod(pair, labels), strict=True)):
-        name = column.names[label]
-        code[i] = spelled[q].get(squeezed(name), -1)
-        if code[i] < 0:
-            count = int((place == i).sum())
-            raise unknown_names(
-                f"{where}: question {one_line(questions[q])}: label of {plural(count, 'answer')}",
-                [name],
-                choices[q],
-                "correct it, or add it to the answers of the question",
-            )
-    return code[place]
+    spelled: dict[str, list[int]] = {}
+    for place, name in enumerate(column.names):
+        spelled.setdefault(squeezed(name), []).append(place)
+    table = np.full((len(questions), max(1, len(column.names))), -1, np.int8)
+    for q, names in enumerate(choices):
+        words = YES_NO if names == PLAIN else {squeezed(name): i for i, name in enumerate(names)}
+        for word, i in words.items():
+            table[q, spelled.get(word, [])] = i
+    code = table[asked, column.code]
+    if (bad := np.flatnonzero(code < 0)).size:
+        q, label = asked[bad[0]], column.code[bad[0]]
+        count = int(((asked == q) & (column.code == label)).sum())
+        raise unknown_names(
+            f"{where}: question {one_line(questions[q])}: label of {plural(count, 'answer')}",
+            [column.names[label]],
+            choices[q],
+            "correct it, or add it to the answers of the question",
+        )
+    return np.asarray(code)
 
 
 def sort_answers(answers: Answers, task: IntArray, duplicates: Duplicates) -> Answers:
@@ -568,14 +572,7 @@ def sort_answers(answers: Answers, task: IntArray, duplicates: Duplicates) -> An
         CrowdtreeWarning,
         stacklevel=5,
     )
-    kept = np.concatenate([[0], np.cumsum(keep)])[start].astype(np.int64)
-    return replace(
-        made,
-        start=kept,
-        worker=made.worker[keep],
-        label=made.label[keep],
-        question=None if asked is None else asked[keep],
-    )
+    return made.rows(keep)
 
 
 def read_gold(source: Any, columns: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -619,7 +616,10 @@ def _gold_columns(source: Any) -> Any:
         return source
     if hasattr(source, "index") and hasattr(source, "to_dict"):
         source = source.to_dict()
-    elif not hasattr(source, "keys") or set(map(str, source.keys())) == {"task", "label"}:
+    elif not hasattr(source, "keys") or set(map(str, source.keys())) - {"question"} == {
+        "task",
+        "label",
+    }:
         return source
     return {"task": list(source.keys()), "label": list(source.values())} if len(source) else {}
 

@@ -1,10 +1,12 @@
-"""Passes over yes/no answers about classes: sums over all answers, without a compiler.
+"""Passes over answers about classes: sums over all answers, without a compiler.
 
-A worker of skill s says yes to question q about an item of class c with probability
-``sigmoid(x[q, c] + tilt[q, c] * s)``: `x` is the logit of the yes-rate at skill 0 and `tilt` is +1
-where yes is the likelier answer, -1 where no is, and in between where that is not known. A skill is
-known to a variance v only; its average over the logistic curve is
-``sigmoid(logit / sqrt(1 + pi tilt^2 v / 8))``.
+A cell (question, class) has a rate, that of its *rated* answers. A worker of skill s gives one of
+them to question q about an item of class c with probability ``sigmoid(x[q, c] + tilt[q, c] * s)``:
+`x` is the logit of the rate at skill 0 and `tilt` is +1 where the rated answers are the right ones,
+-1 where the others are, and in between where that is not known. Which of the rated (or of the
+other) answers it is does not depend on skill. In an open cell, whose `x` and `tilt` are 0, each
+answer counts as rated by half. A skill is known to a variance v only; its average over the logistic
+curve is ``sigmoid(logit / sqrt(1 + pi tilt^2 v / 8))``.
 
 What an answer tells depends on who answered which question alone. So everything is computed once
 per such pair, and summed over items by products with the sparse matrix of who said what.
@@ -18,8 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.learning.answers import Answers
-
-__all__ = ["ClassPasses"]
 
 FloatArray = NDArray[np.float64]
 
@@ -46,11 +46,21 @@ class Sums(NamedTuple):
 class ClassPasses:
     """The answers, with the pairs of question and worker that occur.
 
-    `pair` numbers the pair of each answer, and `cell` the pair with its answer (twice the pair, and
-    one more for yes; `width` times the pair where questions have up to so many answers).
+    `pair` numbers the pair of each answer, and `cell` the pair with its answer: `width` times the
+    pair where questions have up to so many answers, and the number of the answer.
+
+    Parameters
+    ----------
+    rated
+        How far an answer is one that the rate of its cell counts: 1, 0, or 1/2 in an open cell
+        (answer, question, class).
     """
 
-    def __init__(self, answers: Answers) -> None:
+    log_within: FloatArray | None = None
+    """Log shares of the answers among the rated, or the other, ones (question, answer, class), plus
+    the log of 2 in an open cell; None where all are 0."""
+
+    def __init__(self, answers: Answers, rated: FloatArray) -> None:
         from scipy.sparse import csr_array
 
         self.answers = answers
@@ -58,7 +68,8 @@ class ClassPasses:
         code = answers.question_column().astype(np.int64) * answers.n_workers + answers.worker
         pairs, self.pair = np.unique(code, return_inverse=True)
         self.question, self.worker = np.divmod(pairs, max(1, answers.n_workers))
-        self.width = len(answers.labels)
+        self.rated = np.moveaxis(rated, 1, 0)[self.question]
+        self.width = len(rated)
         self.cell = self.width * self.pair + answers.label
         shape = answers.n_tasks, self.width * len(pairs)
         ones = np.ones(answers.n_answers)
@@ -68,7 +79,7 @@ class ClassPasses:
     def _logits(
         self, x: FloatArray, tilt: FloatArray, skill: FloatArray, variance: FloatArray | None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Logit of yes per pair and class, its tilt, and how much flatter the curve is."""
+        """Logit of a rated answer per pair and class, its tilt, and how much flatter the curve."""
         lean = tilt[self.question]
         flat = np.ones_like(lean)
         if variance is not None:
@@ -77,15 +88,19 @@ class ClassPasses:
 
     def _log_chances(self, z: FloatArray) -> FloatArray:
         """Log probability of each answer (pair, answer, class), from the logits."""
-        return np.stack([-np.logaddexp(0, z), -np.logaddexp(0, -z)], axis=1)
+        chance = self.rated * z[:, None] - np.logaddexp(0, z)[:, None]
+        if self.log_within is not None:
+            chance += self.log_within[self.question]
+        return np.asarray(chance)
 
-    def _slopes(self, p: FloatArray, flat: FloatArray | float) -> FloatArray:
+    def _slopes(self, p: FloatArray, flat: FloatArray) -> FloatArray:
         """Derivative of the log probability of each answer by the rate's logit."""
-        return np.stack([-flat * p, flat * (1 - p)], axis=1)
+        return np.asarray((self.rated - p[:, None]) * flat[:, None])
 
-    def _said_yes(self, posterior: FloatArray) -> NDArray[Any]:  # noqa: ARG002
-        """Whether each answer is the one that rates are of."""
-        return np.asarray(self.answers.label == 1)
+    def counts(self, mass: FloatArray) -> FloatArray:
+        """Expected answers (answer, question, class), or sums of another mass (item, class)."""
+        cells = (self._by_cell @ mass).reshape(self.rated.shape)
+        return np.moveaxis(self._of_question(cells), 0, 1)
 
     def classify(
         self,
@@ -144,7 +159,7 @@ class ClassPasses:
 
     def _of_question(self, part: FloatArray) -> FloatArray:
         """Sum over the workers of each question."""
-        found = np.zeros((self.n_questions, part.shape[1]))
+        found = np.zeros((self.n_questions, *part.shape[1:]))
         np.add.at(found, self.question, part)
         return found
 
@@ -163,9 +178,10 @@ class ClassPasses:
     ) -> tuple[FloatArray, FloatArray]:
         """Each answer less its expected value, and its variance, averaged over the classes."""
         p = 1 / (1 + np.exp(-self._logits(x, tilt, skill, None)[0]))
-        mean = self._over_answers(posterior, np.repeat(p, self.width, axis=0))
+        classes = posterior.shape[1]
+        apart = self._over_answers(posterior, (self.rated - p[:, None]).reshape(-1, classes))
         spread = self._over_answers(posterior, np.repeat(p * (1 - p), self.width, axis=0))
-        return self._said_yes(posterior) - mean, spread
+        return apart, spread
 
     def information(
         self,
@@ -183,7 +199,7 @@ class ClassPasses:
         loss is the covariance, given the answers, of the score that known classes would make (Louis
         1982); classes less likely than `sure` are left out.
         """
-        z, lean, _ = self._logits(x, tilt, skill, None)
+        z, lean, flat = self._logits(x, tilt, skill, None)
         p = 1 / (1 + np.exp(-z))
         likely = np.where(posterior >= sure, posterior, 0.0)
         mass = (self._by_cell @ likely).reshape(len(z), self.width, -1).sum(axis=1)
@@ -199,7 +215,7 @@ class ClassPasses:
         np.add.at(whole, (who, cell), lean * bend)
         at = slice(first, first + classes)
         whole[at, at] += len(posterior) * (np.diag(prior) - np.outer(prior, prior))
-        slope = self._slopes(p, 1.0).reshape(-1, classes)
+        slope = self._slopes(p, flat).reshape(-1, classes)
         tilts = np.repeat(lean, self.width, axis=0)
         return whole, self._lost(likely, slope, tilts, prior, x.size, size)
 

@@ -1,20 +1,22 @@
-"""Classes of items that were asked many yes/no questions: table, skills and classes together.
+"""Classes of items that were asked many questions: table, skills and classes together.
 
-A cell (question, class) holds a rate and every worker a skill,
+A cell (question, class) holds a rate, that of some of its answers, and every worker a skill,
 
-    logit P(worker w says yes) = x[q, c] + tilt[q, c] * skill[w].
+    logit P(worker w gives a rated answer) = x[q, c] + tilt[q, c] * skill[w].
 
-Where the table of outcomes is known the tilt is +1 (yes is right) or -1 (no is right), the rate is
-that of right answers, and cells of one question have similar errors. Where it is not known the
-rate is that of yes, and the tilt is ``2 P(yes is the likelier answer) - 1``: a cell near one half
-does not credit workers for siding with its majority. Rates have the priors of
-:mod:`crowdtree.learning.rates`. Skills have a Student prior of few degrees of freedom, whose centre
-is skill 0: a spammer is far from it and moves neither it nor the spread.
+Of two answers the second one is rated; of more, the right ones are, and which of the right or of
+the wrong ones it is does not depend on skill (:mod:`crowdtree.learning.within`). Where the table
+of outcomes is known the tilt is +1 (rated answers are right) or -1 (the others are), the errors
+have a rate, and those of one question are similar. Where it is not known, of two answers, the tilt
+is ``2 P(the rated answer is the likelier one) - 1``: a cell near one half does not credit workers
+for siding with its majority. Rates have the priors of :mod:`crowdtree.learning.rates`. Skills have
+a Student prior of few degrees of freedom, whose centre is skill 0: a spammer is far from it and
+moves neither it nor the spread.
 
 The rates that are reported are those of the crowd that answered: the mean over its workers, each
-counted by the number of answers given. That is how often the next answer is yes, it is what the
-counts of a cell estimate however workers differ, and with workers who are all alike it is exactly
-the empirical Bayes estimate from the counts.
+counted by the number of answers given. That is how often the next answer is a rated one, it is what
+the counts of a cell estimate however workers differ, and with workers who are all alike it is
+exactly the empirical Bayes estimate from the counts.
 
 The fit has two parts. First the priors are estimated, with everything else in turn, until the table
 hardly moves: how much cells borrow, the spread of the skills, the tilts. These are held from then
@@ -32,23 +34,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learning.answers import Answers
-from crowdtree.learning.class_passes import FLATTER, ClassPasses, Sums
-from crowdtree.learning.doubt import LEAST_LEFT, finished
+from crowdtree.learning.class_passes import ClassPasses, Sums
+from crowdtree.learning.crowd import LEAST_LEFT, LONGEST_STEP, Crowd
+from crowdtree.learning.doubt import finished
 from crowdtree.learning.rates import CellRates, Counts, cell_rates
-from crowdtree.learning.skills import ClassFit, spread_of
-
-__all__ = ["Crowd", "Fit", "fit_classes", "settled"]
+from crowdtree.learning.skills import ClassFit
+from crowdtree.learning.within import TINY, Groups, Within, shared
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
+BoolArray = NDArray[np.bool_]
 
 MAX_STEPS = 5000
 PRIOR_STEPS = 60
@@ -59,117 +61,71 @@ _SETTLED = 1e-4  # change of a rate or a skill that is far below any standard de
 _GAIN_SETTLED = 1e-9  # rise of the objective, relative to it, that is rounding
 _MAX_HALVINGS = 30
 _GAIN = 0.3  # share of the new in what decides how much cells borrow: at once, it swings
-_LONGEST_STEP = 1.0  # logits that a skill or a cell moves at a time
 _LEAST_SIZE, _MORE = 0.1, 1.1  # pseudo-answers of a cell, and how many more than just enough
 _LEAST_BEND = 1e-9
-_FARTHEST = 10.0  # logits of a skill
-_DEGREES = 8.0  # of freedom of the skills' prior
-_GROUPS = 64  # of workers of like skill, where an average over workers is needed
+_MAX_ROUNDS = 4  # in which right answers are looked for
 
 
-@dataclass
-class Crowd:
-    """Skills of the workers: mean and variance of each, and the prior that they share.
+class Cells(NamedTuple):
+    """What the cells of a table are before any answer.
 
-    `pull` is how much the prior holds each worker, relative to one of typical skill: next to
-    nothing where a skill is many spreads away (Student prior as a mixture of normals).
+    `rated` (answer, question, class) is as in :class:`ClassPasses`. `sign` (question, class) is +1
+    where the rated answers are right, -1 where the others are, 0 where the cell is open; None where
+    that is to be learned. `groups` are the answers that share a Dirichlet; None where every group
+    has one answer.
     """
 
-    skill: FloatArray
-    variance: FloatArray
-    answers: FloatArray
-    pull: FloatArray
-    spread: float
-    spread_doubt: float = 0.0
+    rated: FloatArray
+    sign: NDArray[np.int8] | None
+    groups: Groups | None = None
 
     @classmethod
-    def start(cls, answers: Answers, alike: bool = False) -> Crowd:
-        """Start with everybody typical; nobody differs where none answered twice, or one did."""
-        count = np.bincount(answers.worker, minlength=answers.n_workers).astype(np.float64)
-        spread = 0.5 if (count > 0).sum() > 1 and count.max() > 1 and not alike else 0.0
-        none = np.zeros(len(count))
-        return cls(none, np.full(len(count), spread**2), count, np.ones(len(count)), spread)
-
-    @property
-    def precision(self) -> FloatArray:
-        """What the prior tells about each skill."""
-        return np.asarray(self.pull / self.spread**2)
-
-    @property
-    def curvature(self) -> FloatArray:
-        """Curvature of the Student prior: on average less than what holds a typical worker."""
-        mean = (_DEGREES + 1) / (_DEGREES + 3)
-        return np.asarray(np.minimum(self.pull, mean) / self.spread**2)
-
-    def step(self, score: FloatArray, bend: FloatArray, lost: FloatArray) -> float:
-        """Newton step of the skills, then their centre and spread; returns the largest move.
-
-        Cells can move against all skills, so what skill 0 is rests on the prior alone: the centre
-        of the skills, in which a worker far away counts little.
-        """
-        if not self.spread:
-            return 0.0
-        before = self.skill
-        held = np.maximum(bend - lost, LEAST_LEFT * bend) + 1e-6
-        step = (score - self.precision * before) / (bend + self.precision)
-        skill = before + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
-        self.skill = np.clip(skill - (self.pull @ skill) / self.pull.sum(), -_FARTHEST, _FARTHEST)
-        alone = before + score / held  # what the answers of each worker tell by themselves
-        self.spread, self.spread_doubt = spread_of(alone, held, self.pull)
-        self.variance = 1 / (held + self.precision)
-        square = (self.skill**2 + self.variance) / self.spread**2
-        self.pull = (_DEGREES + 1) / (_DEGREES + square)
-        return float(np.abs(self.skill - before).max())
-
-    def groups(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Shares, skills and variances of groups of workers, weighted by their answers."""
-        met = np.flatnonzero(self.answers > 0)
-        order = met[np.argsort(self.skill[met], kind="stable")]
-        weight = self.answers[order] / self.answers[order].sum()
-        skill, variance = self.skill[order], self.variance[order]
-        if len(order) <= _GROUPS:
-            return weight, skill, variance
-        group = np.minimum((np.cumsum(weight) * _GROUPS).astype(int), _GROUPS - 1)
-        share = np.bincount(group, weight, _GROUPS).astype(np.float64)
-        size = np.maximum(share, 1e-300)
-        mean = np.bincount(group, weight * skill, _GROUPS) / size
-        square = np.bincount(group, weight * (skill**2 + variance), _GROUPS) / size
-        return share, mean, square - mean**2
-
-    def rate(self, x: FloatArray, tilt: FloatArray) -> FloatArray:
-        """P(yes) per cell of the crowd: the mean over the answers that its workers gave."""
-        made = np.zeros_like(x)
-        for share, skill, variance in zip(*self.groups(), strict=True):
-            flat = np.sqrt(1 + FLATTER * tilt**2 * variance)
-            made += share / (1 + np.exp(-(x + tilt * skill) / flat))
-        return made
+    def of(cls, right: BoolArray, channel: FloatArray | None) -> Cells:
+        """Cells whose right answers are known."""
+        definite = right.any(axis=0)
+        if len(right) > 2:
+            rated, side = right.astype(np.float64), definite
+        else:
+            rated, side = _second(definite.shape), np.where(right[1], 1, -1)
+        sign = np.asarray(np.where(definite, side, 0), np.int8)
+        groups = None if channel is None else Groups(right, _exists(channel), channel)
+        return cls(np.where(definite, rated, 0.5), sign, groups)
 
 
 class Fit:
-    """A fit under way."""
+    """A fit under way: rates, shares within their groups of answers, skills and classes."""
 
     def __init__(
         self,
         answers: Answers,
         gold: IntArray,
-        sign: NDArray[np.int8] | None,
+        cells: Cells,
         prior: FloatArray,
         alike: bool = False,
     ) -> None:
         self.answers, self.gold, self.prior = answers, gold, prior
-        self.sign = sign
+        self.cells, self.sign = cells, cells.sign
         known = gold >= 0
         self.posterior = np.zeros((answers.n_tasks, len(prior)))
         self.posterior[known, gold[known]] = 1.0
         self.crowd = Crowd.start(answers, alike)
-        shape = (len(answers.questions), len(prior))
-        self.x = np.zeros(shape)
-        self.tilt = np.zeros(shape) if sign is None else sign.astype(np.float64)
-        self.passes = ClassPasses(answers)
+        self.x = np.zeros((len(answers.questions), len(prior)))
+        self.tilt = np.zeros_like(self.x) if self.sign is None else self.sign.astype(np.float64)
+        self.passes = ClassPasses(answers, cells.rated)
         self.now: Sums
         self.rates: CellRates
         self.pseudo: FloatArray
         self.told: Counts | None = None
+        self.spread_prior: Within
+        self.within = np.where(cells.rated == 0.5, 0.5, 1.0)
+        if cells.groups is not None:
+            self._share(cells.groups.centre)
+
+    def _share(self, within: FloatArray) -> None:
+        """Take shares of the answers within their groups."""
+        self.within = within
+        whole = np.where(self.tilt == 0, 2 * within, within)  # the rate of an open cell is 1/2
+        self.passes.log_within = np.moveaxis(np.log(np.maximum(whole, TINY)), 1, 0)
 
     def sums(self) -> None:
         """Add up scores and curvatures at the present state."""
@@ -185,7 +141,7 @@ class Fit:
         return total
 
     def update_cells(self) -> None:
-        """Rates of the cells from the sums.
+        """Rates of the cells from the sums, and shares within them.
 
         The answers of a cell count as those of typical workers that have the same score and
         curvature (`whole`), and as those about items of known class that have the same score and
@@ -211,11 +167,20 @@ class Fit:
             rate = np.where(self.sign > 0, 1 - self.rates.mean, self.rates.mean)
             rate = np.where(self.sign == 0, 0.5, rate)
         self.x = np.log(rate) - np.log1p(-rate)
+        if self.cells.groups is not None:
+            counts = self.passes.counts(self.posterior)
+            self.spread_prior = self.cells.groups.prior(counts)
+            self._share(self._shares_within(counts))
+
+    def _shares_within(self, counts: FloatArray) -> FloatArray:
+        """Shares of the answers within their groups, from expected answers."""
+        assert self.cells.groups is not None
+        return shared(counts + self.spread_prior.pseudo, self.cells.groups.masks[0])
 
     def _counts(
         self, score: FloatArray, bend: FloatArray, held: FloatArray, p: FloatArray
     ) -> Counts:
-        """Yes answers, or wrong ones where the table is known, that have this score and bend."""
+        """Rated answers, or wrong ones where the table is known, with this score and bend."""
         total = bend / (p * (1 - p))
         share = np.clip(p + score / np.maximum(total, 1e-12), 0, 1)
         total = np.minimum(total, held)
@@ -227,7 +192,6 @@ class Fit:
     def start(self, error: FloatArray | None) -> None:
         """First rates: of the gold, or the errors that are assumed."""
         if error is not None and self.sign is not None and not (self.gold >= 0).any():
-            error = np.clip(error, 1e-4, 0.499)
             self.x = self.sign * (np.log1p(-error) - np.log(error))
             return
         self.sums()
@@ -256,9 +220,9 @@ class Fit:
         needed = _MORE * np.maximum(score / p, -score / (1 - p))
         size = self.rates.size - np.minimum(bend / (p * (1 - p)), held)
         size = np.maximum(np.maximum(size, needed), _LEAST_SIZE)
-        yes = size * p - score
+        rated = size * p - score
         closed = np.zeros_like(p) if self.sign is None else (self.sign == 0)
-        self.pseudo = np.stack([yes, size - yes]) * (1 - closed)
+        self.pseudo = np.stack([rated, size - rated]) * (1 - closed)
 
     def _shares(self) -> FloatArray:
         """Class shares, with one more item of each class."""
@@ -267,9 +231,11 @@ class Fit:
 
     def objective(self) -> float:
         """Log posterior of rates, skills and shares, up to a constant; fills the posteriors."""
-        yes, no = self.pseudo
+        rated, other = self.pseudo
         value = self.classify() + float(np.log(self.prior).sum())
-        value -= float((yes * np.logaddexp(0, -self.x) + no * np.logaddexp(0, self.x)).sum())
+        value -= float((rated * np.logaddexp(0, -self.x) + other * np.logaddexp(0, self.x)).sum())
+        if self.cells.groups is not None:
+            value += float((self.spread_prior.pseudo * np.log(np.maximum(self.within, TINY))).sum())
         if self.crowd.spread:
             value -= 0.5 * float(self.crowd.precision @ self.crowd.skill**2)
         return value
@@ -301,20 +267,23 @@ class Fit:
         return trace, False
 
     def state(self) -> list[FloatArray]:
-        """What the objective depends on: cells, skills and class shares."""
-        return [self.x, self.crowd.skill, self.prior]
+        """What the objective depends on: cells, skills, class shares, and shares within cells."""
+        within = [] if self.cells.groups is None else [self.within]
+        return [self.x, self.crowd.skill, self.prior, *within]
 
     def move_to(self, state: list[FloatArray]) -> None:
         """Take a state."""
-        self.x, self.crowd.skill, self.prior = state
+        self.x, self.crowd.skill, self.prior, *within = state
+        for part in within:
+            self._share(part)
 
     def directions(self) -> list[FloatArray]:
         """Steps of the parts of the state, each of which raises the objective."""
         self.sums()
-        (yes, no), p = self.pseudo, 1 / (1 + np.exp(-self.x))
+        (rated, other), p = self.pseudo, 1 / (1 + np.exp(-self.x))
         score, bend = self.now.score, self.now.bend
-        slope = score + yes - (yes + no) * p
-        cells = slope / (bend + (yes + no) * p * (1 - p) + _LEAST_BEND)
+        slope = score + rated - (rated + other) * p
+        cells = slope / (bend + (rated + other) * p * (1 - p) + _LEAST_BEND)
         if self.sign is not None:
             cells = np.where(self.sign == 0, 0.0, cells)
         skills = np.zeros_like(self.crowd.skill)
@@ -324,33 +293,36 @@ class Fit:
             skills = (self.now.worker_score - precision * self.crowd.skill) / held
             # skill 0 stays the centre: shared by all, a shift would undo what cells borrow
             skills -= pull / held * ((pull @ skills) / (pull @ (pull / held)))
-        limit = _LONGEST_STEP
+        limit = LONGEST_STEP
         steps = np.clip(cells, -limit, limit), np.clip(skills, -limit, limit)
-        return [*steps, self._shares() - self.prior]
-
-
-AnyFit = TypeVar("AnyFit", bound=Fit)
+        up = [*steps, self._shares() - self.prior]
+        if self.cells.groups is not None:  # to the top of an EM step
+            up.append(self._shares_within(self.passes.counts(self.posterior)) - self.within)
+        return up
 
 
 def fit_classes(
     answers: Answers,
     gold: IntArray,
-    sign: NDArray[np.int8] | None,
+    right: BoolArray,
     prior: FloatArray,
     *,
+    channel: FloatArray | None = None,
     error: FloatArray | None = None,
 ) -> ClassFit:
-    """Fit rates, skills and class shares, and the classes of the items with them.
+    """Fit tables, skills and class shares, and the classes of the items with them.
 
     Parameters
     ----------
     gold
         Known class of each item, -1 where unknown.
-    sign
-        +1 where the error-free answer is yes, -1 where it is no, 0 where it is open; None where
-        the table is to be learned.
+    right
+        Whether an answer is right (answer, question, class); none or all of an open cell.
     prior
         How often each class occurs, to start from.
+    channel
+        P(answer | class) around which answers are spread among the right and the wrong ones; 0
+        beyond the last answer of a question. None for two answers, which an open cell gives alike.
     error
         Errors to start from, where no class is known.
 
@@ -360,14 +332,67 @@ def fit_classes(
         The fit. Where it does not converge, that of a model in which workers are alike, whose
         `converged` is False: it knows no skills.
     """
-    fit, trace, converged = settled(lambda alike: Fit(answers, gold, sign, prior, alike), error)
-    return finished(fit, trace, converged)
+    exists = np.ones_like(right) if channel is None else _exists(channel)
+    right = right & ~np.asarray((right | ~exists).all(axis=0))
+    if error is not None:
+        most = 1 - right.sum(axis=0) / exists.sum(axis=0) - 1e-3
+        error = np.clip(error, 1e-4, np.maximum(most, 1e-3))
+    cells = Cells.of(right, channel)
+    return _settled(lambda alike: Fit(answers, gold, cells, prior, alike), error)
 
 
-def settled(
-    make: Callable[[bool], AnyFit], error: FloatArray | None
-) -> tuple[AnyFit, tuple[float, ...], bool]:
-    """Fit with skills or, where that does not converge, without: the fit, trace and which."""
+def fit_open(answers: Answers, gold: IntArray, prior: FloatArray, certain: float) -> ClassFit:
+    """Fit where no right answers are given: those that are the likeliest with some certainty.
+
+    Of two answers, tilts say how certain that is. Of more, cells start open; a cell whose likeliest
+    answer is known takes it for right, and the rest are fitted again with what that tells about the
+    items, until no cell changes.
+    """
+    width, shape = len(answers.labels), (len(answers.questions), len(prior))
+    if width == 2:
+        cells = Cells(_second(shape), None)
+        return _settled(lambda alike: Fit(answers, gold, cells, prior, alike), None)
+    count = np.array([len(names) for names in answers.choices])
+    exists = np.arange(width)[:, None, None] < count[:, None]
+    channel = np.broadcast_to(exists / count[:, None], (width, *shape))
+    posterior = np.zeros((answers.n_tasks, len(prior)))
+    posterior[gold >= 0, gold[gold >= 0]] = 1.0
+    right = np.zeros(channel.shape, bool)
+    groups, passes = Groups(right, exists, channel), ClassPasses(answers, right.astype(float))
+    for turn in range(_MAX_ROUNDS):
+        counts = passes.counts(posterior)
+        found = _likeliest(counts + groups.prior(counts).pseudo, exists, certain)
+        if turn and np.array_equal(found, right):
+            break
+        right = found
+        fit = fit_classes(answers, gold, right, prior, channel=channel)
+        posterior = fit.posterior
+    return fit
+
+
+def _second(shape: tuple[int, ...]) -> FloatArray:
+    """Rate the second of two answers in every cell."""
+    return np.stack([np.zeros(shape), np.ones(shape)])
+
+
+def _exists(channel: FloatArray) -> BoolArray:
+    """Whether a question has an answer of this number (answer, question, 1)."""
+    return np.asarray((channel > 0).any(axis=2, keepdims=True))
+
+
+def _likeliest(alpha: FloatArray, exists: BoolArray, certain: float) -> BoolArray:
+    """The likeliest answer of each cell, none where it is not `certain` (a union bound)."""
+    from scipy.special import betainc
+
+    top = alpha.argmax(axis=0)[None]
+    best = np.take_along_axis(alpha, top, axis=0)
+    mine = np.arange(len(alpha))[:, None, None] == top
+    beaten = np.where(exists & ~mine, betainc(best, np.maximum(alpha, TINY), 0.5), 0.0)
+    return np.asarray(mine & (1 - beaten.sum(axis=0) >= certain))
+
+
+def _settled(make: Callable[[bool], Fit], error: FloatArray | None) -> ClassFit:
+    """Fit with skills or, where that does not converge, without."""
     for alike in (False, True):
         fit = make(alike)
         fit.start(error)
@@ -375,7 +400,7 @@ def settled(
         trace, at_the_top = fit.ascend()
         if at_the_top:
             fit.sums()
-            return fit, tuple(trace), not alike
+            return finished(fit, tuple(trace), not alike)
         if not alike:
             warnings.warn(
                 f"learn: skills of workers did not converge in {MAX_STEPS} steps and are withheld; "

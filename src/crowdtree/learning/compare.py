@@ -11,8 +11,6 @@ from crowdtree.problem import DASH
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
 
-__all__ = ["Against", "Pair", "against_assumed", "confused_pairs"]
-
 
 class Pair(NamedTuple):
     """Two classes, and the share of one's probability that lies with the other (an estimate)."""

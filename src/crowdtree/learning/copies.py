@@ -9,14 +9,10 @@ others do not.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.learning.answers import Answers
-
-__all__ = ["MAX_WORKERS", "SAME_SHARE", "agreement", "find_copies", "merge_copies"]
 
 FloatArray = NDArray[np.float64]
 
@@ -50,9 +46,7 @@ def _of_workers(answers: Answers, kept: NDArray[np.bool_]) -> Answers:
     """Answers of some of the workers, about all items."""
     if kept.all():
         return answers
-    mine = kept[answers.worker]
-    start = np.concatenate([[0], np.cumsum(mine)])[answers.start]
-    return replace(answers, start=start, worker=answers.worker[mine], label=answers.label[mine])
+    return answers.rows(kept[answers.worker])
 
 
 def _constant(answers: Answers) -> tuple[tuple[int, ...], ...]:

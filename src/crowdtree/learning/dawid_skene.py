@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from crowdtree.learning.passes import Votes, with_gold
 
-__all__ = ["DawidSkeneFit", "fit_dawid_skene"]
-
 FloatArray = NDArray[np.float64]
 
 _LEAST_LOG = -60.0  # keeps 0 x log 0 out

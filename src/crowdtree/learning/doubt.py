@@ -20,22 +20,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.learning.answers import Answers
+from crowdtree.learning.crowd import LEAST_LEFT
 from crowdtree.learning.people import how_people_differ
-from crowdtree.learning.skills import ClassFit
+from crowdtree.learning.skills import SURE, ClassFit
+from crowdtree.learning.within import totals
 
 if TYPE_CHECKING:
     from crowdtree.learning.classes import Fit
 
-__all__ = ["LEAST_LEFT", "finished"]
-
 FloatArray = NDArray[np.float64]
 
-LEAST_LEFT = 0.5  # share of the information that doubt about the classes leaves at the least
 MOST_UNKNOWNS = 2000
 MOST_PAIRS = 3_000_000
 """Above so many unknowns, or pairs of answers to the same item, the joint matrix is not made."""
 _LEAST = 0.02  # share of the complete information that is left in any direction at the least
-_SURE = 1e-6  # classes less likely than this are left out of an item's share
+_LIKELY = 1e-6  # classes less likely than this are left out of an item's share
+_HELD = 1e12  # answers that a share is worth which no answer changes
 
 
 class Doubt(NamedTuple):
@@ -53,27 +53,33 @@ def finished(fit: Fit, trace: tuple[float, ...], converged: bool) -> ClassFit:
     joint = fits_one_matrix(fit.answers, unknowns)
     doubt = _joint(fit) if joint else _own(fit)
     rate = crowd.rate(fit.x, fit.tilt)
-    sign = fit.sign if fit.sign is not None else np.where(rate > 0.5, 1, -1).astype(np.int8)
-    wrong = np.where(sign > 0, 1 - rate, rate)
-    wrong = np.where(sign == 0, 0.5, wrong)
+    sign = fit.sign if fit.sign is not None else np.where(rate > 0.5, 1, -1)
+    right = np.where(sign > 0, fit.cells.rated == 1, (fit.cells.rated == 0) & (sign < 0))
+    wrong = np.where(sign > 0, 1 - rate, np.where(sign < 0, rate, 0.5))
     # the rate of the crowd moves with that of the cell; its Beta has the same relative width
     size = np.maximum((rates.size + 1) / doubt.wider - 1, 0.02)
-    unit = fit.x * np.where(sign == 0, 1, sign)
+    within_size = np.full(right.shape, _HELD)
+    if fit.cells.groups is not None:
+        wider = np.maximum((rates.size + 1) / (size + 1), 1.0)
+        within_size = totals(fit.passes.counts(fit.posterior), right) + fit.spread_prior.strength
+        within_size = np.maximum((within_size + 1) / wider - 1, 0.02)
     return ClassFit(
-        cell=unit,
+        cell=fit.x * sign,
         skill=crowd.skill,
         wrong=wrong * size,
         right=(1 - wrong) * size,
         skill_sd=np.sqrt(doubt.skill),
         spread=crowd.spread,
         posterior=fit.posterior,
-        sign=sign,
         prior=prior,
         prior_size=1 / (doubt.share * prior * (1 - prior)),
         trace=trace,
         answers=fit.now.held,
-        x=fit.x,
-        tilt=fit.tilt,
+        tilt=fit.tilt * sign,
+        right_answer=right,
+        within=fit.within,
+        within_size=within_size,
+        log_none=fit.passes.counts(np.log1p(-np.minimum(fit.posterior, SURE))),
         people=how_people_differ(fit),
         converged=converged,
     )
@@ -93,7 +99,7 @@ def _joint(fit: Fit) -> Doubt:
     first = cells + workers
     size = first + classes + questions
     whole, lost = fit.passes.information(
-        fit.x, fit.tilt, crowd.skill, fit.posterior, prior, _SURE, size
+        fit.x, fit.tilt, crowd.skill, fit.posterior, prior, _LIKELY, size
     )
     diagonal = np.einsum("ii->i", whole)
     own, of_prior = (part.ravel() for part in _precision(fit))

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.likelihood import TwoAnswers
+from crowdtree.learning.within import at_error
+from crowdtree.likelihood import LEAST
 from crowdtree.problem import Problem
-
-__all__ = ["MAX_ERROR", "Answered", "EvidenceByPerson", "FloatArray"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -45,6 +44,7 @@ class EvidenceByPerson:
         item, self.question, self.worker, self.value = (
             np.array(column, dtype=np.int64) for column in columns[:4]
         )
+        self.value = np.maximum(self.value, -1)  # "can't tell" is evidence of nothing
         self.seconds = np.array(columns[4], dtype=np.float64)
         gold = np.array([-1 if cls is None else cls for cls in columns[5]], dtype=np.int64)
         key = np.where(gold < 0, item, -1 - np.arange(len(item)))
@@ -65,30 +65,31 @@ class EvidenceByPerson:
         """Statements of a worker."""
         return np.flatnonzero(self.person == self.workers.index(worker))
 
-    def log_likelihood(self, yes: FloatArray) -> FloatArray:
-        """Log likelihood of each statement, per class, under a table of P(yes | class)."""
-        total = np.zeros((len(self.gold), self.problem.n_classes))
-        chance = yes[self.question]
-        chance = np.where(self.value[:, None] == 1, chance, 1 - chance)
-        np.add.at(total, self.statement, np.log(chance))
-        return total
+    def log_chances(self, table: FloatArray, least: float) -> FloatArray:
+        """Log probability of each answer, per class, under a table of P(answer | class)."""
+        logs = np.log(np.clip(table, least, 1 - least))[self.value, self.question]
+        return np.where(self.value[:, None] < 0, 0.0, logs)
 
-    def yes(self, error: FloatArray) -> FloatArray:
-        """P(yes | class) of a person with other errors."""
-        sign = TwoAnswers.of_yes_no(self.problem).sign
-        chance = np.where(sign > 0, 1 - error, np.where(sign < 0, error, 0.5))
-        return np.clip(chance, MIN_ERROR, 1 - MIN_ERROR)
+    def at_error(self, error: FloatArray) -> FloatArray:
+        """Log probability of each answer, per class, of a person with other errors."""
+        return self.log_chances(at_error(self.problem, error), MIN_ERROR)
+
+    def by_statement(self, log_chances: FloatArray) -> FloatArray:
+        """Log likelihood of each statement, per class, from that of each answer."""
+        total = np.zeros((len(self.gold), *log_chances.shape[1:]))
+        np.add.at(total, self.statement, log_chances)
+        return total
 
     @cached_property
     def by_table(self) -> FloatArray:
         """Log likelihood of each statement by the table."""
-        return self.log_likelihood(TwoAnswers.of_yes_no(self.problem).yes)
+        return self.by_statement(self.log_chances(self.problem.channel[0], LEAST))
 
     @cached_property
     def by_coin(self) -> FloatArray:
-        """Log likelihood of each statement where the answers are coins."""
-        count = np.bincount(self.statement, minlength=len(self.gold))
-        return np.asarray(count * np.log(0.5), dtype=np.float64)
+        """Log likelihood of each statement where all answers to a question are as likely."""
+        alike = -np.log(self.problem.n_answers[self.question])
+        return self.by_statement(np.where(self.value < 0, 0.0, alike))
 
     def gold_evidence(self) -> dict[int, float]:
         """Evidence of each worker's answers to gold items."""

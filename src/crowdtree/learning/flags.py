@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from crowdtree.errors import listing
 from crowdtree.learning.compare import confused_pairs
 from crowdtree.learning.copies import MAX_WORKERS, SAME_SHARE, agreement
-from crowdtree.learning.several import AnswersFit
 from crowdtree.problem import DASH
 from crowdtree.result_methods import HtmlShown
 from crowdtree.stats import normal_quantile
@@ -20,8 +19,6 @@ from crowdtree.text import plural
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
-
-__all__ = ["Flag", "Flags", "find_flags"]
 
 FloatArray = NDArray[np.float64]
 
@@ -172,16 +169,13 @@ def _answer_table(learned: Learned) -> FloatArray:
     """Expected answers (worker, answer, what would have been right)."""
     if learned.kind == "labels":
         return learned.counts
-    a, posterior, sign = learned.answers, learned.fit.posterior, learned.fit.sign
-    table = np.zeros((len(learned.fit.skill), len(a.labels), len(a.labels)))
-    task, asked = a.task, a.question_column()
+    a, fit = learned.answers, learned.class_fit
+    table = np.zeros((len(fit.skill), len(a.labels), len(a.labels)))
+    task, asked, definite = a.task, a.question_column(), fit.definite
     for c in range(learned.problem.n_classes):
-        mass = posterior[task, c]
-        known = sign[asked, c] != 0
-        right = (sign[asked, c] > 0).astype(int)
-        if isinstance(learned.fit, AnswersFit):  # the first right answer, where it is not this one
-            rights = learned.fit.right_answer[:, asked, c]
-            right = np.where(rights[a.label, np.arange(len(asked))], a.label, rights.argmax(axis=0))
+        mass, known = fit.posterior[task, c], definite[asked, c]
+        rights = fit.right_answer[:, asked, c]  # the first right answer, where it is not this one
+        right = np.where(rights[a.label, np.arange(len(asked))], a.label, rights.argmax(axis=0))
         np.add.at(table, (a.worker[known], a.label[known], right[known]), mass[known])
     return table
 
@@ -223,9 +217,10 @@ def _constant_or_random(learned: Learned) -> Iterator[Flag]:
 
 def _lucky(learned: Learned) -> FloatArray | None:
     """Right answers that each worker would give by chance, where questions have several answers."""
-    fit, a = learned.fit, learned.answers
-    if not isinstance(fit, AnswersFit):
+    a = learned.answers
+    if learned.problem.is_yes_no:
         return None
+    fit = learned.class_fit
     chance = fit.right_answer.sum(axis=0) / learned.problem.n_answers[:, None]
     expected = (fit.posterior[a.task] * chance[a.question_column()]).sum(axis=1)
     return np.bincount(a.worker, expected, len(fit.skill)).astype(np.float64)
@@ -257,7 +252,7 @@ def _questions(learned: Learned) -> Iterator[Flag]:
     if learned.kind == "labels":
         return
     problem = learned.problem
-    rates = problem.channel[0] if isinstance(learned.fit, AnswersFit) else learned.yes_rate[None]
+    rates = learned.table
     # an error of guessing: beyond it, most answers contradict the table
     guessed = 1 - np.maximum(problem.right.sum(axis=0), 1) / problem.n_answers[:, None]
     asked = learned.fit.answers >= 1
@@ -271,8 +266,8 @@ def _questions(learned: Learned) -> Iterator[Flag]:
             message = f"answered about {cls} only; ask it about items of other classes, too"
             yield Flag("unasked", name, message, 0.0)
         elif (spread := float(np.ptp(here, axis=1).max())) < LEAST_SPREAD:
-            what = "yes rates" if len(rates) == 1 else "rates of each answer"
-            message = f"{what} of the classes lie within {_share(spread)}: it splits nothing"
+            within = f"the classes lie within {_share(spread)}: it splits nothing"
+            message = f"rates of each answer of {within}"
             yield Flag("blunt", name, message, spread)
         for c in np.flatnonzero((low[q] > guessed[q]) & (problem.outcome[q] != DASH)).tolist():
             message = f"{_share(learned.fit.error[q, c])} of answers contradict the table"

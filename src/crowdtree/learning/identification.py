@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
     from crowdtree.problem import Problem
 
-__all__ = ["identification_policy"]
-
 MAX_ITEMS = 4_000
 """Left-out items that are replayed; more would not change the calibration."""
 ENDGAMES = (1, 2, 4, 8, 10_000)
@@ -133,7 +131,7 @@ def identification_policy(
     policy = AdaptivePolicy(
         learned.problem,
         target_error,
-        yes_probability=learned.yes_rate if learned.problem.is_yes_no else None,
+        **_open_cells(learned.problem, learned.table),
         calibration=_calibration(learned.problem, left_out, refits.by_person),
         strict=strict,
         **options,
@@ -151,12 +149,18 @@ def _left_out(
     options: dict[str, Any],
 ) -> Iterator[_LeftOut]:
     rng = np.random.default_rng(seed)
-    for held, problem, yes, _ in refits.parts:
+    for held, problem, table, _ in refits.parts:
         some = held
         if len(held) > MAX_ITEMS // folds:
             some = rng.choice(held, MAX_ITEMS // folds, replace=False)
-        policy = AdaptivePolicy(problem, 0.0, yes_probability=yes, strict=False, **options)
+        given = options | _open_cells(problem, table)
+        policy = AdaptivePolicy(problem, 0.0, strict=False, **given)
         yield _LeftOut(policy, sheet.values[some], learned.gold[some], sheet.worker[some])
+
+
+def _open_cells(problem: Problem, table: NDArray[np.float64]) -> dict[str, Any]:
+    """Rates of a policy's open cells, where the problem does not hold the table itself."""
+    return {"yes_probability": table[1]} if problem.is_yes_no else {}
 
 
 def _best_endgame(left_out: list[_LeftOut], max_answers: int, at_the_end: bool) -> int:
@@ -180,35 +184,27 @@ def _best_endgame(left_out: list[_LeftOut], max_answers: int, at_the_end: bool) 
 def repeat_dependence(learned: Learned, sheet: Sheet, refits: Refits) -> float:
     """Correlation of several people's answers to one question about one item.
 
-    The mean of its posterior, given how often the left-out items got each answer (beta-binomial or
+    The mean of its posterior, given how often the left-out items got each answer (a
     Dirichlet-multinomial around the table that was learned without them); the prior, where no
     question was answered twice. The prior is that of single questions: the discount that was best
     on thirteen public crowds was 0.20 to 0.73, 0.48 on average (docs/model.md, section 13).
     """
-    from scipy.special import betaln, gammaln
+    from scipy.special import gammaln
 
     value = (_PRIOR_SIZE / 2 - 1) * np.log(_DEPENDENCES * (1 - _DEPENDENCES))
     for part in refits.parts:
         some = part.held[: MAX_REPEATED // max(1, part.problem.n_questions)]
         given = (sheet.values[some] >= 0).sum(axis=2)
         item, question = np.nonzero(given > 1)
-        if part.yes is None:
-            cls = learned.gold[some[item]]
-            chance = np.clip(part.problem.channel[0][:, question, cls], 1e-3, 1)
-            chance /= chance.sum(axis=0)
-            said = sheet.values[some[item], question] == np.arange(len(chance))[:, None, None]
-            count = said.sum(axis=2)
-            for place, rho in enumerate(_DEPENDENCES):
-                alpha, size = chance * (1 - rho) / rho, (1 - rho) / rho
-                value[place] += (gammaln(alpha + count) - gammaln(alpha)).sum()
-                value[place] -= (gammaln(size + count.sum(axis=0)) - gammaln(size)).sum()
-            continue
-        rate = np.clip(part.yes[question, learned.gold[some[item]]], 1e-3, 1 - 1e-3)
-        asked = given[item, question]
-        yes = (sheet.values[some] == 1).sum(axis=2)[item, question]
+        chance = part.table[:, question, learned.gold[some[item]]]
+        chance = np.clip(chance, 1e-3, 1 - 1e-3)
+        chance /= chance.sum(axis=0)
+        said = sheet.values[some[item], question] == np.arange(len(chance))[:, None, None]
+        count = said.sum(axis=2)
         for place, rho in enumerate(_DEPENDENCES):
-            a, b = (share * (1 - rho) / rho for share in (rate, 1 - rate))
-            value[place] += (betaln(a + yes, b + asked - yes) - betaln(a, b)).sum()
+            alpha, size = chance * (1 - rho) / rho, (1 - rho) / rho
+            value[place] += (gammaln(alpha + count) - gammaln(alpha)).sum()
+            value[place] -= (gammaln(size + count.sum(axis=0)) - gammaln(size)).sum()
     chance = np.exp(value - value.max())
     return float(chance @ _DEPENDENCES / chance.sum())
 

@@ -14,8 +14,6 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.loss import Decision, Loss
 from crowdtree.stats import normal_quantile
 
-__all__ = ["Accuracy", "Judge", "difference_interval", "interval_of_mean"]
-
 FloatArray = NDArray[np.float64]
 
 

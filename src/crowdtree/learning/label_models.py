@@ -30,8 +30,6 @@ from scipy.special import digamma, gammaln
 
 from crowdtree.learning.passes import Votes
 
-__all__ = ["Channel", "Coin", "Confusion", "Effects", "FittedModel", "Leaning", "ModelFit"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 

@@ -35,14 +35,6 @@ from crowdtree.learning.skills import SkillFit
 from crowdtree.learning.source_rates import Rates, rates_of_sources, rates_of_workers
 from crowdtree.learning.stating import PRIOR, CrowdMap
 
-__all__ = [
-    "LABEL_METHODS",
-    "LabelFit",
-    "dependence_of",
-    "fit_labels",
-    "label_skills",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
@@ -297,7 +289,6 @@ def label_skills(answers: Answers, fit: LabelFit, gold: IntArray, stated: FloatA
         skill_sd=deviation,
         spread=float(max(skill.std(), 0.05)),
         posterior=fit.posterior,
-        sign=np.ones((1, labels), np.int8),
         prior=share / share.sum(),
         prior_size=np.maximum(share * (1 - share) / unsure - 1, 1.0),
         answers=asked[None],

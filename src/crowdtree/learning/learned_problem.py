@@ -15,23 +15,11 @@ from crowdtree.learning.passes import with_gold
 from crowdtree.learning.skills import SkillFit
 from crowdtree.learning.source_fit import SourceFit, tables_by
 from crowdtree.learning.source_problem import source_problem
-from crowdtree.problem import DASH, Dash, Problem
+from crowdtree.problem import DASH, Problem
 
 if TYPE_CHECKING:
-    from crowdtree.learning.several import AnswersFit
+    from crowdtree.learning.skills import ClassFit
     from crowdtree.learning.table_discount import Discount
-
-__all__ = [
-    "LabelNumbers",
-    "crowd_confusion",
-    "label_numbers",
-    "label_problem",
-    "make_answer_problem",
-    "make_problem",
-    "one_against_rest",
-    "quietly_replaced",
-    "stated",
-]
 
 FloatArray = NDArray[np.float64]
 
@@ -117,37 +105,47 @@ def one_against_rest(fit: SkillFit, confusion: FloatArray) -> tuple[FloatArray, 
     return np.maximum(error * size, 1e-3), np.maximum((1 - error) * size, 1e-3)
 
 
-def make_answer_problem(
-    classes: tuple[str, ...],
-    questions: tuple[str, ...],
-    answers: Answers,
-    fit: AnswersFit,
-    like: Problem | None = None,
+def with_table(
+    problem: Problem, fit: ClassFit, error: FloatArray | None = None, **changes: Any
 ) -> Problem:
-    """Make a problem of a learned table of answers.
+    """Put a learned table, or that of other errors, into a problem."""
+    error = fit.error if error is None else error
+    if problem.is_yes_no:
+        changes["worker_error"] = np.where(problem.outcome == DASH, 0.5, error)
+    else:
+        changes["table"] = fit.at_error(error)
+    return quietly_replaced(problem, **changes)
 
-    How often people can't tell is the share of such answers to each question, where any were given;
-    otherwise what the assumed problem says.
+
+def share_of_skips(answers: Answers) -> FloatArray | None:
+    """How often people can't tell, per question; None where nobody said so."""
+    if answers.skips is None or not answers.skips.any():
+        return None
+    given = np.bincount(answers.question_column(), minlength=len(answers.questions))
+    return np.asarray(answers.skips / np.maximum(answers.skips + given, 1))
+
+
+def open_problem(
+    classes: tuple[str, ...], answers: Answers, fit: ClassFit, certain: float
+) -> Problem:
+    """Make a problem of a learned table whose right answers were not given.
+
+    Of two answers the outcome is ``-`` where it is left open which of them is given more often.
     """
-    unsure = None if like is None else like.unsure
-    if answers.skips is not None and answers.skips.any():
-        given = np.bincount(answers.question_column(), minlength=len(questions))
-        unsure = answers.skips / np.maximum(answers.skips + given, 1)
-    with warnings.catch_warnings(action="ignore", category=CrowdtreeWarning):
-        if like is not None:
-            return like.replace(prior=fit.prior, normalise=True, table=fit.table, unsure=unsure)
-        return Problem(
-            classes,
-            fit.prior,
-            questions,
-            fit.right_answer,
-            fit.error,
-            answers=answers.choices,
-            table=fit.table,
-            unsure=unsure,
-            dash="inapplicable" if fit.right_answer.any(axis=0).all() else "either",
-            normalise=True,
-        )
+    from scipy.special import betaincc
+
+    right = fit.right_answer
+    names, questions = answers.choices or None, answers.questions
+    if len(right) > 2:
+        options = {"table": fit.table, "unsure": share_of_skips(answers)}
+    else:
+        right = right & (1 - betaincc(fit.wrong, fit.right, 0.5) >= certain)
+        options = {}
+    known = right.any(axis=0)
+    return make_problem(
+        classes, fit.prior, questions, right, np.where(known, fit.error, 0.5), answers=names,
+        dash="inapplicable" if known.all() else "either", **options,
+    )  # fmt: skip
 
 
 def make_problem(
@@ -156,23 +154,8 @@ def make_problem(
     questions: tuple[str, ...],
     outcome: NDArray[Any],
     error: FloatArray,
-    like: Problem | None = None,
-    dependence: float = 0.0,
+    **options: Any,
 ) -> Problem:
     """Make a problem of learned numbers without warnings: errors above one half have flags."""
-    dash: Dash = "either" if bool((outcome == DASH).any()) else "inapplicable"
     with warnings.catch_warnings(action="ignore", category=CrowdtreeWarning):
-        return Problem(
-            classes,
-            prior,
-            questions,
-            outcome,
-            np.where(outcome == DASH, 0.5, error),
-            texts=like.texts if like and like.texts else None,
-            descriptions=like.descriptions if like and like.descriptions else None,
-            dash=like.dash if like is not None else dash,
-            answers=like.answers if like is not None else None,
-            normalise=True,
-            dependence=like.dependence if like is not None else dependence,
-            loss=like.loss if like is not None else None,
-        )
+        return Problem(classes, prior, questions, outcome, error, normalise=True, **options)

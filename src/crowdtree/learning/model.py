@@ -22,7 +22,6 @@ from crowdtree.learning.learned_problem import (
     quietly_replaced,
     stated,
 )
-from crowdtree.learning.several import AnswersFit
 from crowdtree.learning.skills import ClassFit, SkillFit
 from crowdtree.learning.stating import CrowdMap
 from crowdtree.loss import Decision, make_loss
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
     from crowdtree.learning.table_discount import Discount
     from crowdtree.policy import AdaptivePolicy
     from crowdtree.tree import Tree
-
-__all__ = ["Intervals", "Kind", "Learned", "Range", "Worker"]
 
 FloatArray = NDArray[np.float64]
 Kind = Literal["labels", "classes"]
@@ -107,8 +104,8 @@ class Learned(Framed, Saved, Plotted):
         The answers, encoded.
     posterior
         Probability of each class (column) for each item (row), in the order of ``answers.tasks``.
-        Of one question it is what is stated (:mod:`crowdtree.learning.stating`). Of yes/no
-        questions it is what the fit believes; :meth:`item`, :meth:`label_columns` and
+        Of one question it is what is stated (:mod:`crowdtree.learning.stating`). Of questions about
+        the classes it is what the fit believes; :meth:`item`, :meth:`label_columns` and
         :attr:`accuracy` state it discounted, by the :attr:`discount`.
     fit
         Cells and skills.
@@ -118,25 +115,25 @@ class Learned(Framed, Saved, Plotted):
     labelling
         The fit of a one-question set: models, and posteriors before they are stated.
     fitted_discount
-        What probabilities are stated by; None where they are stated as fitted, and of yes/no
-        questions before :meth:`calibrate`, whose :attr:`discount` is made on first use.
+        What probabilities are stated by; None where they are stated as fitted, and of questions
+        about the classes before :meth:`calibrate`, whose :attr:`discount` is made on first use.
     checked
         Class of each item that :meth:`calibrate` has counted, -1 for the others.
     converged
-        Whether the fit converged. A model of one question that did not is not used; of yes/no
-        questions, skills that did not are withheld (NaN), and workers count as alike. A flag
-        names it.
+        Whether the fit converged. A model of one question that did not is not used; of questions
+        about the classes, skills that did not are withheld (NaN), and workers count as alike. A
+        flag names it.
     trace
         What the fit maximises, after every step: it never falls. Of one question it is the sum of
-        the bounds of the models (empty for ``method="majority"``), of yes/no questions the log
-        posterior, up to a constant, once the priors are estimated.
+        the bounds of the models (empty for ``method="majority"``), of questions about the classes
+        the log posterior, up to a constant, once the priors are estimated.
     refit
         Learn from other answers, as ``refit(answers, gold)`` with the options of this result.
     gold
         Known class of each item, -1 where unknown.
     gold_weight
-        Weight of each known item in the :attr:`discount` of yes/no questions, where an audit has
-        drawn them with unequal chances.
+        Weight of each known item in the :attr:`discount` of questions about the classes, where an
+        audit has drawn them with unequal chances.
     level
         Level of the intervals.
     keep_repeats
@@ -252,8 +249,8 @@ class Learned(Framed, Saved, Plotted):
     def discount(self) -> Discount | None:
         """How far evidence is discounted before a probability is stated, None for not at all.
 
-        Of yes/no questions it is fitted to the known items, each left out of the table that it is
-        tried on: the first use takes the time of learning five times.
+        Of questions about the classes it is fitted to the known items, each left out of the table
+        that it is tried on: the first use takes the time of learning five times.
         """
         if self.fitted_discount is not None or self.kind == "labels":
             return self.fitted_discount
@@ -374,19 +371,19 @@ class Learned(Framed, Saved, Plotted):
         a = self.answers
         if self.kind == "labels":
             agreed = np.einsum("wll->w", self.counts)
-            count = self.counts.sum(axis=(1, 2))
+            count = known = self.counts.sum(axis=(1, 2))
         else:
-            count = np.bincount(a.worker, minlength=a.n_workers).astype(np.float64)
             best = np.argmax(self.fit.posterior, axis=1)[a.task]
-            asked, fit = a.question_column(), self.fit
-            said = np.where(a.label == 1, 1, -1) == fit.sign[asked, best]
-            if isinstance(fit, AnswersFit):  # of answers whose question has a known right answer
-                known = np.bincount(a.worker, weights=fit.sign[asked, best], minlength=a.n_workers)
-                said = fit.right_answer[a.label, asked, best]
-                right = np.bincount(a.worker, weights=said, minlength=a.n_workers)
-                return count, right / np.maximum(known, 1)
-            agreed = np.bincount(a.worker, weights=said, minlength=a.n_workers)
-        return count, agreed / np.maximum(count, 1)
+            cell, fit = (a.question_column(), best), self.class_fit
+            sums = None, fit.definite[cell], fit.right_answer[a.label, *cell]
+            count, known, agreed = (np.bincount(a.worker, part, a.n_workers) for part in sums)
+        return count, agreed / np.maximum(known, 1)
+
+    @property
+    def class_fit(self) -> ClassFit:
+        """The fit of questions about the classes, for the type checker."""
+        assert isinstance(self.fit, ClassFit)
+        return self.fit
 
     @property
     def typical_error(self) -> float:
@@ -490,11 +487,10 @@ class Learned(Framed, Saved, Plotted):
         a, b = self.error_posterior
         low, high = (np.asarray(beta.ppf(q, a, b)) for q in (tail, 1 - tail))
         share, size = self.problem.prior, self.fit.prior_size
-        yes, no = share * size, (1 - share) * size
-        ends = [np.asarray(beta.ppf(q, yes, no)) for q in (tail, 1 - tail)]
+        ends = [np.asarray(beta.ppf(q, share * size, (1 - share) * size)) for q in (tail, 1 - tail)]
         table = None
-        if isinstance(self.fit, AnswersFit):
-            table = Range(*self.fit.table_range(self.level))
+        if self.problem.table is not None:
+            table = Range(*self.class_fit.table_range(self.level))
         return Intervals(self.level, Range(*ends), Range(low, high), table)
 
     @property
@@ -505,14 +501,12 @@ class Learned(Framed, Saved, Plotted):
         return self.fit.wrong, self.fit.right
 
     @property
-    def yes_rate(self) -> FloatArray:
-        """P(yes) of the crowd per cell (posterior mean), also where the outcome is left open."""
-        self.problem.require_yes_no("yes_rate")
-        if self.kind == "labels":
-            error, sign = self.problem.worker_error, 2 * self.problem.outcome - 1
-        else:
-            error, sign = self.fit.error, self.fit.sign
-        return np.where(sign > 0, 1 - error, np.where(sign < 0, error, 0.5))
+    def table(self) -> FloatArray:
+        """P(answer | class) of the crowd (answer, question, class): posterior means.
+
+        Also where the outcome is left open, so that the problem of two answers holds one half.
+        """
+        return self.problem.channel[0] if self.kind == "labels" else self.class_fit.table
 
     @cached_property
     def flags(self) -> Flags:

@@ -23,19 +23,16 @@ from crowdtree.learning.learned_problem import (
     label_numbers,
     quietly_replaced,
     stated,
+    with_table,
 )
 from crowdtree.learning.passes import Votes
-from crowdtree.learning.several import AnswersFit
-from crowdtree.learning.skills import ClassFit, SkillFit
+from crowdtree.learning.skills import ClassFit
 from crowdtree.learning.source_fit import SourceFit
 from crowdtree.learning.worker_tracker import SPREAD
-from crowdtree.problem import DASH
 
 if TYPE_CHECKING:
     from crowdtree.learning.labels import LabelFit
     from crowdtree.learning.model import Learned
-
-__all__ = ["classify", "update"]
 
 FloatArray = NDArray[np.float64]
 Row = tuple[int, int, int]  # question, worker, label
@@ -53,28 +50,29 @@ def update(learned: Learned, source: Any) -> None:
     if learned.labelling is not None:
         _update_labels(learned, learned.labelling, touched[learned.gold[touched] < 0])
     else:
-        _update_classes(learned, _class_fit(learned.fit), base, touched)
+        _update_classes(learned, learned.class_fit, base, touched)
     if learned.checked is not None:
         learned.checked = np.append(learned.checked, np.full(room, -1)).astype(np.int32)
 
 
-def classify(learned: Learned, source: Any, plain: bool = False) -> tuple[list[str], FloatArray]:
-    """Posteriors of the items of other answers; their workers may be known or new.
-
-    `plain` posteriors are those before the discount.
-    """
+def classify(learned: Learned, source: Any) -> tuple[list[str], FloatArray]:
+    """Posteriors of the items of other answers; their workers may be known or new."""
     read = _read(learned, source)
-    index = learned.worker_index
-    code = np.array([index.get(str(name), -1) for name in read.workers.tolist()], np.int32)
-    asked = read if learned.kind == "classes" else read.one_each()
-    asked = asked.by_worker(code, learned.answers.workers)
+    asked = with_workers_of(learned, read if learned.kind == "classes" else read.one_each())
     if learned.labelling is not None:
         posterior = _average(learned.labelling, _model_posteriors(learned, asked), asked)
     else:
-        posterior = _class_posteriors(learned, asked)
-    if not plain and learned.discount is not None:
+        posterior = class_posteriors(learned, asked)
+    if learned.discount is not None:
         posterior = learned.discount.stated(posterior, np.diff(asked.start))
     return list(map(str, read.tasks.tolist())), posterior
+
+
+def with_workers_of(learned: Learned, answers: Answers) -> Answers:
+    """Number the workers as those of a result, -1 where they are new."""
+    index = learned.worker_index
+    code = np.array([index.get(str(name), -1) for name in answers.workers.tolist()], np.int32)
+    return answers.by_worker(code, learned.answers.workers)
 
 
 def _read(learned: Learned, source: Any) -> Answers:
@@ -197,12 +195,12 @@ def _model_posteriors(learned: Learned, asked: Answers) -> list[FloatArray]:
     return posteriors
 
 
-# ---------------------------------------------------------------- yes/no questions
+# ---------------------------------------------------------------- questions about the classes
 
 
-def _class_posteriors(learned: Learned, asked: Answers) -> FloatArray:
+def class_posteriors(learned: Learned, asked: Answers) -> FloatArray:
     """Posteriors of items by the table; a new worker (-1) is a typical one."""
-    fit = _class_fit(learned.fit)
+    fit = learned.class_fit
     score = np.tile(np.log(np.maximum(learned.problem.prior, 1e-300)), (asked.n_tasks, 1))
     skill = np.append(fit.skill, 0.0)[asked.worker]
     rows = fit.log_likelihood(asked.question_column(), skill, asked.label)
@@ -226,17 +224,13 @@ def _update_classes(
     for item in touched:
         before = fit.posterior[item].copy()
         if learned.gold[item] < 0:
-            fit.posterior[item] = _class_posteriors(learned, answers.items(np.array([item])))[0]
+            fit.posterior[item] = class_posteriors(learned, answers.items(np.array([item])))[0]
         after = fit.posterior[item]
         old, now = _rows(base, item), _rows(answers, item)
         for row in dict.fromkeys([*old, *now]):
             _shift(fit, row, now.count(row) * after - old.count(row) * before)
-    if isinstance(fit, AnswersFit):
-        learned.problem = quietly_replaced(problem, table=fit.table)
-    else:
-        error = fit.error if learned.assumed else np.minimum(fit.error, 0.499)
-        error = np.where(problem.outcome == DASH, 0.5, error)
-        learned.problem = quietly_replaced(problem, worker_error=error)
+    error = fit.error if learned.assumed or not problem.is_yes_no else np.minimum(fit.error, 0.499)
+    learned.problem = with_table(problem, fit, error)
     count, discount = np.diff(answers.start), learned.fitted_discount
     learned.posterior = fit.posterior
     if discount is not None:
@@ -255,26 +249,15 @@ def _rows(answers: Answers, item: np.intp) -> list[Row]:
 def _shift(fit: ClassFit, row: Row, mass: FloatArray) -> None:
     """Count an answer with some mass on each class, in its cells and in the worker's skill."""
     question, worker, label = row
-    tilt, sign = fit.tilt[question], fit.sign[question]
-    yes = 1 / (1 + np.exp(-fit.x[question] - tilt * fit.skill[worker]))
-    said = fit.says_yes(question, label)
-    slope, bend = mass * tilt * (said - yes), mass * tilt**2 * yes * (1 - yes)
-    before = fit.error[question]
-    right, counted = sign == np.where(said, 1, -1), mass * (sign != 0)
+    tilt, right = fit.tilt[question], fit.right_answer[label, question]
+    rate = 1 / (1 + np.exp(-fit.cell[question] - tilt * fit.skill[worker]))
+    slope, bend = mass * tilt * (right - rate), mass * tilt**2 * rate * (1 - rate)
+    before, counted = fit.error[question], mass * fit.definite[question]
     fit.wrong[question] = np.maximum(fit.wrong[question] + counted * ~right, 1e-3)
     fit.right[question] = np.maximum(fit.right[question] + counted * right, 1e-3)
     after = fit.error[question]
-    move = np.log(after / (1 - after)) - np.log(before / (1 - before))
-    fit.x[question] -= sign * move
-    fit.cell[question] -= move
-    if isinstance(fit, AnswersFit):
-        fit.count(question, label, mass)
+    fit.cell[question] -= np.log(after / (1 - after)) - np.log(before / (1 - before))
+    fit.count(question, label, mass)
     precision = max(float(fit.skill_sd[worker]) ** -2 + float(bend.sum()), 1e-6)
     fit.skill[worker] += float(np.clip(slope.sum() / precision, -1, 1))
     fit.skill_sd[worker] = precision**-0.5
-
-
-def _class_fit(fit: SkillFit) -> ClassFit:
-    """The fit of yes/no questions, for the type checker."""
-    assert isinstance(fit, ClassFit)
-    return fit

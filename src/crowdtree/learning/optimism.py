@@ -16,14 +16,11 @@ from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.learning.refits import FOLDS, Another, log_odds, refits_of, sheet_of
 from crowdtree.policy import PlanPolicy
 from crowdtree.policy.replay import label_steps
-from crowdtree.stats import wilson_interval
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
     from crowdtree.problem import Problem
     from crowdtree.tree import Tree
-
-__all__ = ["LeftOutError", "Optimism", "optimism", "plan_error"]
 
 OPTIMISM_SD = 0.5
 """Prior deviation of the log odds by which new items err more often than stated."""
@@ -31,15 +28,6 @@ MOSTLY = 0.8
 """Share of questions that items were asked at least, so that a plan can be tried on them."""
 MOST_NODES = 20_000
 """Of the search for an optimal tree that is made again only to see how optimistic it is."""
-
-
-class LeftOutError(NamedTuple):
-    """Share of left-out items that got a wrong label, with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-    items: int
 
 
 class Optimism(NamedTuple):
@@ -64,36 +52,10 @@ class _Tried(NamedTuple):
     by_person: bool
 
 
-def plan_error(
-    learned: Learned,
-    make: Callable[[Problem], Tree | Plan],
-    *,
-    folds: int = FOLDS,
-    seed: int = 0,
-) -> LeftOutError:
-    """Count the errors of a plan on left-out items, one answer per vote as the answers have them.
-
-    The plan is made again without each part of the items, and tried on that part. It is the error
-    of a plan that was made from fewer items; ``learned.credible_interval(plan)`` is about the plan
-    at hand.
-
-    Parameters
-    ----------
-    make
-        Makes the plan of a problem, as in ``lambda problem: ct.design(problem)``.
-    folds, seed
-        As in :func:`crowdtree.learning.identification.identification_policy`.
-    """
-    if learned.kind != "classes" or not (learned.gold >= 0).any():
-        raise CrowdtreeError("plan_error: expected questions about the classes and gold")
-    wrong = _tried(learned, make, folds, seed).wrong
-    low, high = wilson_interval(int(wrong.sum()), len(wrong))
-    return LeftOutError(float(wrong.mean()), low, high, len(wrong))
-
-
 def _tried(
-    learned: Learned, make: Callable[[Problem], Tree | Plan], folds: int, seed: int
+    learned: Learned, make: Callable[[Problem], Tree | Plan], folds: int = FOLDS, seed: int = 0
 ) -> _Tried:
+    """Try plans, each made without a part of the items, on that part: one answer per vote."""
     sheet = sheet_of(learned)
     refits = refits_of(learned, sheet.worker, folds, seed)
     found = []
@@ -105,7 +67,7 @@ def _tried(
         stated = np.full(len(held), evaluate(plan).misclassification)
         found.append((labels != learned.gold[held], sheet.worker[held], stated))
     if not found:
-        raise CrowdtreeError("plan_error: expected two items of known class of some class, got one")
+        raise CrowdtreeError("plan: expected two items of known class of some class, got one")
     wrong, worker, stated = (np.concatenate(column) for column in zip(*found, strict=True))
     return _Tried(wrong, worker, stated, refits.by_person)
 
@@ -127,7 +89,7 @@ def optimism(learned: Learned, plan: Plan) -> Optimism | None:
     if make is None or (sheet_of(learned).values[known, :, 0] >= 0).mean() < MOSTLY:
         return None
     try:
-        wrong, worker, stated, person = _tried(learned, make, FOLDS, 0)
+        wrong, worker, stated, person = _tried(learned, make)
     except CrowdtreeError:  # a part of the items leaves no question that splits the classes
         return None
     who = np.unique(worker, return_inverse=True)[1] if person else np.zeros(len(wrong), np.intp)

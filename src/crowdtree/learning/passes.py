@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Votes", "counting_sort", "find_repeats", "with_gold"]
-
 BLOCK = 1 << 18
 """Cells (item, state) that are computed together: they fit into the processor's cache."""
 IntArray = NDArray[np.int32]

@@ -1,9 +1,9 @@
 """How people differ beyond their skill, and what the next people will therefore say.
 
-A person may say yes more often than others, and may read a question in a way of their own. Such a
-difference is shared by many answers: with few people it does not average out, however many answers
-they gave. It does not change the table, which is that of the people who answered; it makes the
-answers of other people less certain.
+A person may give the rated answers (of two answers, the second) more often than others, and may
+read a question in a way of their own. Such a difference is shared by many answers: with few people
+it does not average out, however many answers they gave. It does not change the table, which is that
+of the people who answered; it makes the answers of other people less certain.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from crowdtree.learning.skills import spread_of
 
 if TYPE_CHECKING:
     from crowdtree.learning.classes import Fit
-
-__all__ = ["People", "Spread", "how_people_differ"]
 
 FloatArray = NDArray[np.float64]
 
@@ -38,9 +36,9 @@ class Spread(NamedTuple):
 class People(NamedTuple):
     """How people differ, and how many answered.
 
-    `skill` is between people over all questions, `lean` in how often they say yes, and `reading`
-    in how often they say yes to one question. `workers` is the effective number of people who
-    answered, and `of_question` that of each question.
+    `skill` is between people over all questions, `lean` in how often they give rated answers, and
+    `reading` in how often they give those to one question. `workers` is the effective number of
+    people who answered, and `of_question` that of each question.
     """
 
     skill: Spread
@@ -54,8 +52,8 @@ class People(NamedTuple):
     ) -> tuple[FloatArray, FloatArray]:
         """Other people of the same kind, less those who answered, in logits.
 
-        Their mean skill (draw, 1), and how much more often they say yes to each question (draw,
-        question). There are `people` of them, by default as many as answered.
+        Their mean skill (draw, 1), and how much more often they give the rated answers to each
+        question (draw, question). There are `people` of them, by default as many as answered.
         """
         next_ = 0.0 if people is None else 1 / people
         everywhere = np.sqrt(1 / self.workers + (next_ or 1 / self.workers))

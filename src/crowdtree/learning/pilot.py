@@ -14,20 +14,20 @@ from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 from crowdtree.fixed_plan import Plan, as_plan
-from crowdtree.learning.learned_problem import quietly_replaced
-from crowdtree.learning.several import AnswersFit
+from crowdtree.learning.learned_problem import quietly_replaced, with_table
+from crowdtree.learning.within import at_error
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import HtmlShown
-from crowdtree.tree import Tree
+from crowdtree.tree import NO_BRANCH, Tree
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
     from crowdtree.learning.optimism import Optimism
     from crowdtree.learning.people import People
 
-__all__ = ["Credible", "Pilot", "credible_interval", "plan_pilot", "sensitivity", "upper_problem"]
-
 FloatArray = NDArray[np.float64]
+_STEP = 1e-5  # of an error, in a difference
+_MAX_CELLS = 1 << 22  # cells (node, class) that are computed together
 MOST_ERROR = 0.499
 CAUTION = 3.0
 """Real labels may be wrong this many times as often as a plan says (docs/learning.md)."""
@@ -50,8 +50,7 @@ class Pilot(HtmlShown):
     answers
         Total number of answers.
     sensitivity
-        ``d misclassification / d e`` per cell: exact. Absent when only a problem was given, and
-        for questions with several answers.
+        ``d misclassification / d e`` per cell. Absent when only a problem was given.
     half_width, level
         The precision that was asked for.
     known_items
@@ -114,7 +113,7 @@ def plan_pilot(
     used = problem.outcome != DASH
     slope, known = None, None
     if not isinstance(design, Problem):
-        slope = sensitivity(design) if problem.is_yes_no else None
+        slope = sensitivity(design)
         used &= _asked(as_plan(design))
         # people err together, so the labels may be wrong several times as often as planned
         wrong = min(0.5, CAUTION * evaluate(design).misclassification)
@@ -142,7 +141,10 @@ def _asked(plan: Plan) -> NDArray[np.bool_]:
 
 
 def sensitivity(design: Tree | Plan) -> FloatArray:
-    """``d misclassification / d e[q, c]``, exact by the product rule, one row per question.
+    """``d misclassification / d e[q, c]`` by the product rule, one row per question.
+
+    Which of the right, or of the wrong, answers people give stays as it is. How the verdict of a
+    vote moves with the error is a central difference.
 
     Examples
     --------
@@ -157,41 +159,44 @@ def sensitivity(design: Tree | Plan) -> FloatArray:
     """
     plan = as_plan(design)
     tree, problem = plan.tree, plan.tree.problem
-    problem.require_yes_no("sensitivity")
     slope = np.zeros(problem.outcome.shape)
-    alive = [problem.prior]
-    stays = []
-    for step in tree.steps:
-        error = plan.error_at(step.node, step.cls)
-        stays.append(np.where(step.answer == DASH, 0.5, 1 - error))
-        alive.append(alive[-1][step.parent] * stays[-1])
-    ahead: FloatArray = np.zeros(0)  # chance of the right label from each row of the next step on
-    for d in reversed(range(len(tree.steps))):
-        step, leaves = tree.steps[d], tree.leaf_rows[d]
-        after = np.zeros(len(step.node))
-        mine = tree.leaf_label[leaves.node] == leaves.cls
-        np.add.at(after, leaves.parent[mine], 1.0)
-        if d + 1 < len(tree.steps):
-            np.add.at(after, tree.steps[d + 1].parent, ahead)
-        rate = np.where(step.answer == DASH, 0.0, _fused_slope(plan, step.node, step.cls))
-        question = tree.question[step.node]
-        np.add.at(slope, (question, step.cls), alive[d][step.parent] * after * rate)
-        ahead = after * stays[d]
-    return slope
+    moved = [_moved(problem, step) for step in (-_STEP, _STEP)]
+    plans = [replace(plan, tree=Tree(p, tree.question, tree.children)) for p in moved]
+    width = np.maximum(moved[1].worker_error - moved[0].worker_error, _STEP)
+    most = max(1, _MAX_CELLS // tree.n_nodes)
+    for first in range(0, problem.n_classes, most):
+        classes = np.arange(first, min(first + most, problem.n_classes))
+        ahead = _chance_ahead(plan, classes)  # of the right label, by node and branch
+        less, more = (p.routes(np.arange(tree.n_nodes), classes) for p in plans)
+        gain = np.sum([a * (m - n) for a, m, n in zip(ahead, more, less, strict=True)], axis=0)
+        at = tree.question[:, None], classes
+        np.add.at(slope, at, -plan.flow(classes).reach * gain * problem.prior[classes] / width[at])
+    return np.where(problem.outcome == DASH, 0.0, slope)
 
 
-def _fused_slope(plan: Plan, node: NDArray[np.int32], cls: NDArray[np.int32]) -> FloatArray:
-    """Derivative of the fused error by the worker's error."""
-    from scipy.special import betaln, xlog1py, xlogy
+def _moved(problem: Problem, step: float) -> Problem:
+    """Make the problem with other errors, each within 0 and 1."""
+    error = np.where(problem.outcome == DASH, problem.worker_error, problem.worker_error + step)
+    error = np.clip(error, 0, 1)
+    if problem.table is None:
+        return quietly_replaced(problem, worker_error=error)
+    return quietly_replaced(problem, table=at_error(problem, error))
 
-    error = plan.tree.problem.worker_error[plan.tree.question[node], cls]
-    votes = plan.votes[node]
-    if plan.vote == "margin":
-        fused = voting.margin_error(error, votes)
-        unit = np.maximum(error * (1 - error), 1e-300)
-        return np.asarray(np.where(votes == 1, 1.0, votes * fused * (1 - fused) / unit))
-    k = (votes + 1) // 2 - 1
-    return np.asarray(np.exp(xlogy(k, error) + xlog1py(k, -error) - betaln(k + 1, k + 1)))
+
+def _chance_ahead(plan: Plan, classes: NDArray[np.intp]) -> list[FloatArray]:
+    """Chance of the right label after each branch (answer, node), for items of some classes."""
+    tree = plan.tree
+    routes = plan.routes(np.arange(tree.n_nodes), classes)
+    right = (tree.leaf_label[:, None] == classes).astype(np.float64)
+    here = np.zeros((tree.n_nodes, len(classes)))
+    ahead = [np.zeros_like(here) for _ in routes]
+    for nodes in reversed(tree.by_level):
+        for answer, child in enumerate(tree.children[nodes].T):
+            inner, leaf = child >= 0, (child < 0) & (child != NO_BRANCH)
+            ahead[answer][nodes[inner]] = here[child[inner]]
+            ahead[answer][nodes[leaf]] = right[~child[leaf]]
+            here[nodes] += routes[answer][nodes] * ahead[answer][nodes]
+    return ahead
 
 
 def upper_problem(learned: Learned, level: float = 0.95) -> Problem:
@@ -202,12 +207,10 @@ def upper_problem(learned: Learned, level: float = 0.95) -> Problem:
     wrong, right = learned.error_posterior
     problem = learned.problem
     high = np.maximum(np.asarray(beta.ppf(level, wrong, right)), problem.worker_error)
-    if isinstance(learned.fit, AnswersFit):
-        table = learned.fit.at_error(np.maximum(high, learned.fit.error))
-        return quietly_replaced(problem, table=table)
+    if not problem.is_yes_no:
+        return with_table(problem, learned.class_fit, np.maximum(high, learned.fit.error))
     high = np.where(problem.worker_error < MOST_ERROR, np.minimum(high, MOST_ERROR), high)
-    high = np.where(problem.outcome == DASH, 0.5, high)
-    return quietly_replaced(problem, worker_error=high)
+    return quietly_replaced(problem, worker_error=np.where(problem.outcome == DASH, 0.5, high))
 
 
 @dataclass(frozen=True)
@@ -235,7 +238,7 @@ def credible_interval(
 
     The prior is kept. Every draw is evaluated exactly; the interval is an estimate. It is about
     the answers of other people of the same kind: how much people differ in skill, in how often
-    they say yes, and in how they read a question, is drawn for all cells at once.
+    they give the rated answers, and in how they read a question, is drawn for all cells at once.
 
     A plan that was designed on ``learned.problem`` prefers cells whose errors look small by
     chance. The draws are shifted by how much, where left-out items show it
@@ -268,11 +271,11 @@ def credible_interval(
     found = optimism(learned, plan)
     # where people were left out in turn, the optimism includes how they differ
     differ = getattr(learned.fit, "people", None) if found is None or not found.between else None
-    fit = learned.fit
-    if isinstance(fit, AnswersFit):
-        draws = min(draws, MAX_TABLES)
+    tables = not learned.problem.is_yes_no
+    draws = min(draws, MAX_TABLES) if tables else draws
     drawn = _drawn(learned, _asked(plan), draws, differ, people, rng)
-    if isinstance(fit, AnswersFit):
+    if tables:
+        fit = learned.class_fit
         value = np.array([_misclassified(plan, fit.at_error(e, rng)) for e in drawn])
     else:
         value = 1 - _correct(plan, drawn)
@@ -326,11 +329,8 @@ def _drawn(
     q, c = np.nonzero(asked)
     drawn = np.clip(rng.beta(wrong[q, c], right[q, c], (draws, len(q))), 1e-9, 1 - 1e-9)
     if differ is not None:
-        skill, yes = differ.draws(draws, people, rng)
-        sign = np.where(learned.problem.outcome[q, c] == 1, 1.0, -1.0)
-        if isinstance(learned.fit, AnswersFit):
-            sign = learned.fit.sign[q, c]  # rates are those of right answers
-        drawn = expit(logit(drawn) - skill - sign * yes[:, q])
+        skill, more = differ.draws(draws, people, rng)
+        drawn = expit(logit(drawn) - skill - learned.class_fit.lean[q, c] * more[:, q])
     made[:, q, c] = drawn
     return made
 

@@ -4,15 +4,15 @@ Every question has a prior for the rates of its cells (question, class). It is o
 
 - *alike*: a Beta distribution around the mean of the question, from a U shape (most classes answer
   clearly, one way or the other) to a peak (all classes answer alike).
-- *clear*: every class answers yes or no with an error, and errors have a Beta distribution. A U
-  shape cannot say that errors are small but not zero; it would take errors of a few per cent for
-  larger than they are. Left out where the table is known: there, rates are errors.
+- *clear*: every class gives an answer or does not, with an error, and errors have a Beta
+  distribution. A U shape cannot say that errors are small but not zero; it would take errors of a
+  few per cent for larger than they are. Left out where the table is known: there, rates are errors.
 
-The mean of a question, or its share of classes that answer yes, is integrated over what the answers
-leave open. Strengths and errors lie on a grid; how often each occurs is shared by all questions and
-learned by EM, so that every question is weighed by how likely it makes its own counts. The
-posterior of a cell is a mixture of Betas, of which the mean is reported: unlike a peak it stays
-right, on average, for cells that were chosen because of their estimates.
+The mean of a question, or its share of classes that give the answer, is integrated over what the
+answers leave open. Strengths and errors lie on a grid; how often each occurs is shared by all
+questions and learned by EM, so that every question is weighed by how likely it makes its own
+counts. The posterior of a cell is a mixture of Betas, of which the mean is reported: unlike a peak
+it stays right, on average, for cells that were chosen because of their estimates.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["CellRates", "Counts", "cell_rates"]
 
 FloatArray = NDArray[np.float64]
 
@@ -74,14 +72,15 @@ def cell_rates(whole: Counts, told: Counts | None = None, centre: float | None =
         updating counts and means in turn is an EM algorithm.
     centre
         Mean that questions share, worth two answers, where rates are errors; by default rates are
-        those of yes and nothing is shared (one yes and one no are added to those of a question).
+        those of an answer and nothing is shared (the answers to a question get one of it and one
+        of the others).
 
     Examples
     --------
-    Cells of a question that classes answer clearly stay clear; two of three yes is less so:
+    Cells of a question that classes answer clearly stay clear; two of three is less so:
 
-    >>> yes = np.array([[0.0, 0.0, 3.0, 3.0, 2.0]])
-    >>> cell_rates(Counts(yes, np.full((1, 5), 3.0))).mean.round(2).tolist()
+    >>> given = np.array([[0.0, 0.0, 3.0, 3.0, 2.0]])
+    >>> cell_rates(Counts(given, np.full((1, 5), 3.0))).mean.round(2).tolist()
     [[0.07, 0.07, 0.93, 0.93, 0.73]]
     """
     told = whole if told is None else told
@@ -194,39 +193,39 @@ class _Alike:
 
 @dataclass(frozen=True, eq=False)
 class _Clear:
-    """Beta priors `a`, `b` of the errors; `yes` (question, share): share of classes that say yes.
+    """Beta priors `a`, `b` of the errors; `usual` (question, share): share of classes that give it.
 
     `log_node` are the log weights of the shares.
     """
 
     a: FloatArray
     b: FloatArray
-    yes: FloatArray
+    usual: FloatArray
     log_node: FloatArray
     odds: dict[int, FloatArray] = field(default_factory=dict)
-    """Log odds of yes of each block of questions, kept from their likelihood to their moments."""
+    """Log odds of giving it, by block of questions, kept from likelihood to moments."""
 
     @classmethod
     def of(cls, told: Counts) -> _Clear:
         """Priors of the errors, and shares around those of the questions."""
         error, strength = (v.ravel() for v in np.meshgrid(_ERRORS, _ERROR_STRENGTHS))
         classes = told.given.shape[1]
-        sure = (told.given + 0.5) / (told.total + 1)  # says yes: a guess to place the nodes by
+        sure = (told.given + 0.5) / (told.total + 1)  # gives it: a guess to place the nodes by
         rough = ((sure > 0.5) + 0.5 * (sure == 0.5)).sum(axis=1) + 1
         rough = rough / (classes + 2)
         if classes > _MANY_CLASSES:
-            yes, log_node = rough[:, None], np.zeros((len(rough), 1))
+            usual, log_node = rough[:, None], np.zeros((len(rough), 1))
         else:
-            yes, log_node = _around(rough, np.full(len(rough), classes + 2.0), 0.5)
-        return cls(error * strength, (1 - error) * strength, yes, log_node)
+            usual, log_node = _around(rough, np.full(len(rough), classes + 2.0), 0.5)
+        return cls(error * strength, (1 - error) * strength, usual, log_node)
 
     @property
     def width(self) -> int:
         """Numbers per cell."""
-        return len(self.a) * int(self.yes.shape[1])
+        return len(self.a) * int(self.usual.shape[1])
 
     def _sides(self, counts: Counts, rows: slice) -> tuple[FloatArray, FloatArray]:
-        """Log odds of yes from the answers of each cell, and log likelihood if it is no."""
+        """Log odds of giving it from the answers of each cell, and log likelihood if not."""
         from scipy.special import gammaln
 
         given, total = counts.of(rows)
@@ -241,11 +240,11 @@ class _Clear:
         """Of each question under each of its priors: (question, error, share)."""
         odds, no = self._sides(counts, rows)
         self.odds[rows.start] = odds
-        yes = self.yes[rows, None]
+        usual = self.usual[rows, None]
         found = np.stack(
             [
                 (no + np.logaddexp(np.log(y) + odds, np.log1p(-y))).sum(axis=1)
-                for y in np.moveaxis(yes[:, :, None, :], 3, 0)
+                for y in np.moveaxis(usual[:, :, None, :], 3, 0)
             ],
             axis=2,
         )
@@ -260,13 +259,16 @@ class _Clear:
         odds = self.odds.pop(rows.start, None)
         if odds is None:
             odds, _ = self._sides(counts, rows)
-        side = logit(self.yes[rows])[:, None, None]  # (question, class, error, share)
-        says_yes = (share[:, None] * expit(odds[..., None] + side)).sum(axis=3)
-        says_no = share.sum(axis=2)[:, None] - says_yes
+        side = logit(self.usual[rows])[:, None, None]  # (question, class, error, share)
+        gives = (share[:, None] * expit(odds[..., None] + side)).sum(axis=3)
+        not_given = share.sum(axis=2)[:, None] - gives
         cells = counts.of(rows)
-        if_yes, if_no = _beta_moments(cells, self.b, self.a), _beta_moments(cells, self.a, self.b)
+        if_given, if_not = (
+            _beta_moments(cells, self.b, self.a),
+            _beta_moments(cells, self.a, self.b),
+        )
         first, second = (
-            (says_yes * y + says_no * n).sum(axis=2) for y, n in zip(if_yes, if_no, strict=True)
+            (gives * y + not_given * n).sum(axis=2) for y, n in zip(if_given, if_not, strict=True)
         )
         return first, second
 

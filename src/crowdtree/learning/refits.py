@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
-from crowdtree.learning.online import classify
+from crowdtree.learning.online import class_posteriors, with_workers_of
 from crowdtree.learning.skills import spread_of
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
     from crowdtree.problem import Problem
-
-__all__ = [
-    "FOLDS",
-    "Another",
-    "Refit",
-    "Refits",
-    "Sheet",
-    "log_odds",
-    "refits_of",
-    "sheet_of",
-]
 
 FOLDS = 5
 
@@ -41,26 +31,21 @@ class Sheet(NamedTuple):
 class Refit(NamedTuple):
     """Items that are left out, and what the others teach.
 
-    `problem` and `yes` have the questions of all items, `rest` those of the others alone. Where
-    questions have several answers the problem holds their table, and there is no `yes`.
+    `problem` and `table` have the questions of all items, `rest` those of the others alone.
     """
 
     held: NDArray[np.intp]
     problem: Problem
-    yes: NDArray[np.float64] | None
+    table: NDArray[np.float64]
     rest: Learned
 
     def posterior(self, learned: Learned) -> NDArray[np.float64]:
         """Posteriors of the items that are left out, from all their answers."""
-        prior = self.problem.prior
-        posterior = np.tile(prior / prior.sum(), (len(self.held), 1))
-        a = learned.answers
-        rows = np.isin(a.task, self.held)
-        rows &= np.isin(np.array(a.questions)[a.question_column()], self.rest.problem.questions)
-        if rows.any():
-            names, found = classify(self.rest, _frame(learned, rows), plain=True)
-            posterior[np.searchsorted(self.held, np.array(names, dtype=np.int64))] = found
-        return posterior
+        asked = with_workers_of(self.rest, learned.answers.items(self.held))
+        names = list(self.rest.answers.questions)
+        place = [names.index(name) if name in names else -1 for name in asked.questions]
+        question = np.array(place, np.int32)[asked.question_column()]
+        return class_posteriors(self.rest, replace(asked, question=question).rows(question >= 0))
 
 
 class Refits(NamedTuple):
@@ -125,37 +110,22 @@ def _parts(
     return [np.flatnonzero(fold == k) for k in range(folds) if (fold == k).any()], False
 
 
-def _frame(learned: Learned, rows: NDArray[np.bool_]) -> dict[str, NDArray[Any]]:
-    """Some of the answers as columns; the items are named by their places."""
-    a = learned.answers
-    code, names = a.label_column()
-    return {
-        "task": a.task[rows],
-        "question": np.array(a.questions)[a.question_column()[rows]],
-        "worker": a.workers[a.worker[rows]].astype(str),
-        "label": np.array(names)[code[rows]] if a.choices else a.label[rows],
-    }
-
-
 def _without(learned: Learned, held: NDArray[np.intp]) -> Refit:
     """The table that the other items teach, with the questions in the same order."""
-    stays = np.ones(learned.answers.n_tasks, bool)
+    a, stays = learned.answers, np.ones(learned.answers.n_tasks, bool)
     stays[held] = False
-    known = np.flatnonzero(stays & (learned.gold >= 0))
-    gold = {str(i): learned.classes[learned.gold[i]] for i in known.tolist()}
+    known = np.flatnonzero(stays & (learned.gold >= 0)).tolist()
+    truths = {str(a.tasks[i]): learned.classes[learned.gold[i]] for i in known}
+    part = a.part(np.flatnonzero(stays), all_questions=learned.assumed is not None)
     with warnings.catch_warnings(action="ignore", category=CrowdtreeWarning):
-        rest = learned.refit(_frame(learned, stays[learned.answers.task]), gold)
+        rest = learned.refit(part, truths)
         # a question that only the left-out items were asked is taken as learned with them
         places = [learned.problem.question_index(name) for name in rest.problem.questions]
-        if learned.problem.table is not None and rest.problem.table is not None:
-            table = learned.problem.table.copy()
-            table[: len(rest.problem.table), places] = rest.problem.table
-            problem = learned.problem.replace(prior=rest.problem.prior, table=table)
-            return Refit(held, problem, None, rest)
-        yes = learned.yes_rate.copy()
-        yes[places] = rest.yes_rate
-        problem = learned.problem.replace(prior=rest.problem.prior)
-    return Refit(held, problem, yes, rest)
+        table = learned.table.copy()
+        table[: len(rest.table), places] = rest.table
+        changes = {} if learned.problem.table is None else {"table": table}
+        problem = learned.problem.replace(prior=rest.problem.prior, **changes)
+    return Refit(held, problem, table, rest)
 
 
 class Another(NamedTuple):

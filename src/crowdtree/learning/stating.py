@@ -31,15 +31,6 @@ from scipy.special import expit
 from crowdtree.learning.judging import Judge, difference_interval, interval_of_mean
 from crowdtree.loss import Decision
 
-__all__ = [
-    "PRIOR",
-    "CrowdMap",
-    "CrowdPrior",
-    "Grid",
-    "Split",
-    "split_labels",
-]
-
 FloatArray = NDArray[np.float64]
 
 MAX_LOG_ODDS = 8.0

@@ -23,14 +23,11 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError
 from crowdtree.learning.learned_problem import make_problem
-from crowdtree.problem import DASH
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
     from crowdtree.policy.subtypes import SubtypePolicy
     from crowdtree.problem import Problem
-
-__all__ = ["Subtypes", "find_subtypes"]
 
 FloatArray = NDArray[np.float64]
 
@@ -41,6 +38,7 @@ FOLDS = 3
 WEIGHT = 1.0  # answers that the class's own rate is worth in every cell of a sub-type
 LEAST_ITEMS = 4  # per sub-type
 OPEN = 0.25
+LEAST_RATE = 1e-4  # of an answer in a class
 MOST_ITEMS = 5_000  # per class that are used
 
 
@@ -56,15 +54,15 @@ class Subtypes:
         Class of each sub-type.
     share
         How often each occurs; the shares of a class add up to its prior.
-    yes
-        ``P(yes | sub-type)`` of the crowd, one row per question. A class in which no sub-types were
-        found has the rates of the learned table.
+    table
+        P(answer | sub-type) of the crowd (answer, question, sub-type), 0 beyond the last answer of
+        a question. A class in which no sub-types were found has the rates of the learned table.
     """
 
     problem: Problem
     label: NDArray[np.intp]
     share: FloatArray
-    yes: FloatArray
+    table: FloatArray
 
     @property
     def counts(self) -> NDArray[np.intp]:
@@ -76,28 +74,31 @@ class Subtypes:
         from crowdtree.policy.subtypes import SubtypePolicy
 
         return SubtypePolicy(
-            self.problem, label=self.label, share=self.share, yes_probability=self.yes, **options
+            self.problem, label=self.label, share=self.share, table=self.table, **options
         )
 
     def as_problem(self) -> Problem:
         """Make a problem whose classes are the sub-types, for trees that know them.
 
-        A leaf of such a tree is a sub-type; :attr:`label` is its class. A cell is ``-`` where the
-        rarer answer is given more often than one time in four.
+        A leaf of such a tree is a sub-type; :attr:`label` is its class. A cell is ``-`` where no
+        answer is given more often than three times in four.
         """
-        yes = self.yes
-        outcome = np.where(yes > 1 - OPEN, 1, np.where(yes < OPEN, 0, DASH))
+        problem, right = self.problem, self.table > 1 - OPEN
         number = np.concatenate([np.arange(1, n + 1) for n in self.counts])
         names = [
-            self.problem.classes[c] if self.counts[c] == 1 else f"{self.problem.classes[c]} ({i})"
+            problem.classes[c] if self.counts[c] == 1 else f"{problem.classes[c]} ({i})"
             for c, i in zip(self.label, number, strict=True)
         ]
+        known = right.any(axis=0)
         return make_problem(
             tuple(names),
             self.share,
-            self.problem.questions,
-            outcome,
-            np.minimum(yes, 1 - yes),
+            problem.questions,
+            right,
+            np.where(known, 1 - self.table.max(axis=0), 0.5),
+            answers=problem.answers,
+            table=None if problem.is_yes_no else self.table,
+            dash="inapplicable" if known.all() else "either",
         )
 
     def __repr__(self) -> str:
@@ -108,19 +109,18 @@ class Subtypes:
 
 class _Mixture(NamedTuple):
     share: FloatArray
-    yes: FloatArray  # sub-type x question
+    table: FloatArray  # (answer, question, sub-type)
     trace: tuple[float, ...]
 
 
 class _Sheet(NamedTuple):
-    """Answers about the items of one class: how often yes, how often asked, and how surely."""
+    """Answers about the items of one class (answer, item, question), and how surely of it."""
 
-    yes: FloatArray
-    asked: FloatArray
+    given: FloatArray
     weight: FloatArray
 
     def part(self, rows: NDArray[Any]) -> _Sheet:
-        return _Sheet(self.yes[rows], self.asked[rows], self.weight[rows])
+        return _Sheet(self.given[:, rows], self.weight[rows])
 
 
 def find_subtypes(learned: Learned, most: int = 16, seed: int = 0) -> Subtypes:
@@ -132,24 +132,24 @@ def find_subtypes(learned: Learned, most: int = 16, seed: int = 0) -> Subtypes:
     """
     if learned.kind != "classes":
         raise CrowdtreeError(
-            "subtypes: expected yes/no questions, got one question whose answers are the classes"
+            "subtypes: expected questions about the classes, got one whose answers are the classes"
         )
-    learned.problem.require_yes_no("subtypes")
     if most < 1:
         raise CrowdtreeError(f"most: expected 1 sub-type or more, got {most!r}")
-    rate = np.clip(learned.yes_rate, 1e-4, 1 - 1e-4)
+    rate = np.where(learned.table > 0, np.clip(learned.table, LEAST_RATE, 1 - LEAST_RATE), 0.0)
+    rate /= rate.sum(axis=0)
     made = []
     for cls in range(learned.problem.n_classes):
         rng = np.random.default_rng([seed, cls])
         sheet = _sheet(learned, cls, rng)
-        count = _best_count(sheet, rate[:, cls], most, rng)
-        made.append(_fit(sheet, rate[:, cls], count, rng))
+        count = _best_count(sheet, rate[:, :, cls], most, rng)
+        made.append(_fit(sheet, rate[:, :, cls], count, rng))
     prior = learned.problem.prior
     return Subtypes(
         problem=learned.problem,
         label=np.repeat(np.arange(len(made)), [len(m.share) for m in made]),
         share=np.concatenate([p * m.share for p, m in zip(prior, made, strict=True)]),
-        yes=np.concatenate([m.yes for m in made]).T.copy(),
+        table=np.concatenate([m.table for m in made], axis=2),
     )
 
 
@@ -163,12 +163,9 @@ def _sheet(learned: Learned, cls: int, rng: np.random.Generator) -> _Sheet:
     place[items] = np.arange(len(items))
     rows = place[a.task]
     mine = rows >= 0
-    at = (rows[mine], a.question_column()[mine])
-    shape = (len(items), learned.problem.n_questions)
-    asked, yes = np.zeros(shape), np.zeros(shape)
-    np.add.at(asked, at, 1.0)
-    np.add.at(yes, at, (a.label[mine] == 1).astype(np.float64))
-    return _Sheet(yes, asked, learned.posterior[items, cls])
+    given = np.zeros((len(learned.table), len(items), learned.problem.n_questions))
+    np.add.at(given, (a.label[mine], rows[mine], a.question_column()[mine]), 1.0)
+    return _Sheet(given, learned.posterior[items, cls])
 
 
 def _best_count(sheet: _Sheet, rate: FloatArray, most: int, rng: np.random.Generator) -> int:
@@ -194,7 +191,7 @@ def _fit(
 ) -> _Mixture:
     """Fit the likeliest of a few starts; one sub-type is the class itself."""
     if count == 1 or not len(sheet.weight):
-        return _Mixture(np.ones(1), rate[None, :], ())
+        return _Mixture(np.ones(1), rate[:, :, None], ())
     tries = [_em(sheet, rate, count, rng) for _ in range(starts)]
     return max(tries, key=lambda m: m.trace[-1])
 
@@ -207,21 +204,26 @@ def _em(sheet: _Sheet, rate: FloatArray, count: int, rng: np.random.Generator) -
         weighted = belongs * sheet.weight[:, None]
         size = weighted.sum(axis=0)
         share = (size + 1) / (size.sum() + count)
-        yes = (weighted.T @ sheet.yes + WEIGHT * rate) / (weighted.T @ sheet.asked + WEIGHT)
-        mixture = _Mixture(share, yes, ())
+        table = sheet.given.swapaxes(1, 2) @ weighted + WEIGHT * rate[:, :, None]
+        table /= table.sum(axis=0)
+        mixture = _Mixture(share, table, ())
         belongs, evidence = _log_likelihood(sheet, mixture)
-        penalty = WEIGHT * (np.log(yes) @ rate + np.log1p(-yes) @ (1 - rate)).sum()
+        penalty = WEIGHT * (rate[:, :, None] * _log(table)).sum()
         trace.append(float(sheet.weight @ evidence + penalty + np.log(share).sum()))
         if len(trace) > 1 and trace[-1] - trace[-2] < TOLERANCE * abs(trace[-1]):
             break
-    return _Mixture(share, yes, tuple(trace))
+    return _Mixture(share, table, tuple(trace))
 
 
 def _log_likelihood(sheet: _Sheet, mixture: _Mixture) -> tuple[FloatArray, FloatArray]:
     """Membership of each item, and the logarithm of the probability of its answers."""
-    log_yes, log_no = np.log(mixture.yes), np.log1p(-mixture.yes)
-    joint = np.log(mixture.share) + sheet.asked @ log_no.T + sheet.yes @ (log_yes - log_no).T
+    joint = np.log(mixture.share) + (sheet.given @ _log(mixture.table)).sum(axis=0)
     top = joint.max(axis=1, keepdims=True)
     belongs = np.exp(joint - top)
     total = belongs.sum(axis=1, keepdims=True)
     return belongs / total, (top + np.log(total))[:, 0]
+
+
+def _log(table: FloatArray) -> FloatArray:
+    """Logarithms; of answers that a question does not have, of which nobody gives any, too."""
+    return np.asarray(np.log(np.maximum(table, 1e-300)))

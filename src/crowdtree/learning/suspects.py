@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from crowdtree.learning.evidence import MAX_ERROR, EvidenceByPerson, FloatArray
 
-__all__ = ["Suspicion", "find_suspects"]
-
 SUSPECTED = np.log(200.0)
 """Evidence from which a person is suspected, by each of the rules: one honest person in 200."""
 LAX = 2.0
@@ -74,7 +72,7 @@ def _wrong(
     rows = {worker: mine[compared[mine]] for worker, mine in rows.items()}
 
     def log_chance(errors: FloatArray) -> FloatArray:
-        chance = np.exp(evidence.log_likelihood(evidence.yes(errors)))
+        chance = np.exp(evidence.by_statement(evidence.at_error(errors)))
         return np.asarray(np.log((belief * chance).sum(axis=1)))
 
     def if_errs(times: float) -> FloatArray:
@@ -116,9 +114,9 @@ def _alike(
     agree = evidence.value[one] == evidence.value[two]
     told = np.zeros((2, len(CARE), len(pairs)))
     for row, care in enumerate(CARE):
-        yes = evidence.yes(np.minimum(care * evidence.problem.worker_error, MAX_ERROR))
-        yes = yes[evidence.question[one]]
-        mine, other = (np.where(evidence.value[k, None] == 1, yes, 1 - yes) for k in (one, two))
+        errors = np.minimum(care * evidence.problem.worker_error, MAX_ERROR)
+        chances = np.exp(evidence.at_error(errors))
+        mine, other = chances[one], chances[two]
         first = (mine * belief).sum(axis=1)
         alone = (1 - SHARED) * (mine * other * belief).sum(axis=1) + SHARED * agree * first
         copied = first * np.where(agree, COPIED, 1 - COPIED)

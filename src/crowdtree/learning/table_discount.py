@@ -1,4 +1,4 @@
-"""How far the evidence of a yes/no table is discounted before a probability is stated."""
+"""How far the evidence of a table is discounted before a probability is stated."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from crowdtree.loss import Decision
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
-
-__all__ = ["ASSUMED", "Discount", "TableDiscount"]
 
 MOST_ITEMS = 4_000
 """Items that an interval is made of; more would not change it."""

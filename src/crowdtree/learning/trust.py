@@ -23,7 +23,7 @@ import numpy as np
 
 from crowdtree.learning.evidence import Answered, EvidenceByPerson
 from crowdtree.learning.suspects import Suspicion, find_suspects
-from crowdtree.likelihood import TwoAnswers
+from crowdtree.likelihood import AnswerModel
 from crowdtree.problem import Problem
 
 __all__ = ["MAJORITY", "Answered", "Suspicion", "Trust", "assess", "speaks_for"]
@@ -96,10 +96,9 @@ def speaks_for(problem: Problem, answers: Iterable[tuple[int, int]], label: int)
     >>> speaks_for(problem, [(0, 1)], 1), speaks_for(problem, [(0, 1)], 0)
     (True, False)
     """
-    yes = TwoAnswers.of_yes_no(problem).yes
-    told = np.zeros(problem.n_classes)
+    model, told = AnswerModel.of(problem), np.zeros(problem.n_classes)
     for question, value in answers:
-        told += np.log(yes[question] if value else 1 - yes[question])
+        told += model.log_likelihood(question, value)
     return bool(told[label] - np.log(problem.prior @ np.exp(told)) > 1e-12)
 
 

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from crowdtree.problem import DASH, Problem
 
-__all__ = ["WorkerEntry", "WorkerTracker"]
-
 FloatArray = NDArray[np.float64]
 SPREAD = 0.7  # standard deviation of skills in logits when nothing is known about the crowd
 _LONGEST_STEP = 1.0  # logits a single answer may move a skill
@@ -50,7 +48,7 @@ class WorkerTracker:
     def __init__(self, problem: Problem) -> None:
         error = np.clip(problem.worker_error, 1e-4, 1 - 1e-4)
         self._cell = np.log1p(-error) - np.log(error)
-        self._sign = np.where(problem.outcome == DASH, 0, 2 * problem.outcome.astype(int) - 1)
+        self._right, self._definite = problem.right, problem.outcome != DASH
         self._entries: dict[str, WorkerEntry] = {}
 
     def entry(self, worker: Any) -> WorkerEntry:
@@ -66,7 +64,7 @@ class WorkerTracker:
     def error(self, worker: Any) -> FloatArray:
         """Error of a worker (question, class)."""
         error = 1 / (1 + np.exp(self._cell + self.entry(worker).skill))
-        return np.where(self._sign == 0, 0.5, error)
+        return np.where(self._definite, error, 0.5)
 
     def update(
         self,
@@ -83,15 +81,14 @@ class WorkerTracker:
         entries = [self._entries.setdefault(str(name), self.entry(name)) for name in workers]
         skill = np.array([entry.skill for entry in entries])[:, None]
         places = np.asarray(question)
-        sign = self._sign[places] * np.where(answer, 1, -1)[:, None]
         chance = 1 / (1 + np.exp(-(self._cell[places] + skill)))
-        right = sign > 0
+        right, definite = self._right[np.asarray(answer, np.intp), places], self._definite[places]
         # what the answer itself says about the class, through this worker's own error
-        like = np.where(right, chance, np.where(sign < 0, 1 - chance, 0.5))
+        like = np.where(definite, np.where(right, chance, 1 - chance), 0.5)
         after = posterior * like
         total = after.sum(axis=1, keepdims=True)
         after = np.where(total > 0, after / np.where(total > 0, total, 1), posterior)
-        counted = after * (sign != 0)
+        counted = after * definite
         gap = counted * (right - chance)
         slope, square = gap.sum(axis=1), (gap * (right - chance)).sum(axis=1)
         known = (counted * chance * (1 - chance)).sum(axis=1) - (square - slope**2)

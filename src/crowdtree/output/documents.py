@@ -346,7 +346,8 @@ def _learned(learned: Learned) -> Document:
         "checked": None if learned.checked is None else learned.checked.tolist(),
         "problem": None if problem is None else problem_to_dict(problem),
         "options": options
-        | ({"classes": list(options["classes"])} if "classes" in options else {}),
+        | ({"classes": list(options["classes"])} if "classes" in options else {})
+        | ({} if a.sources is None else {"sources": a.sources.to_table()}),
         "keep_repeats": learned.keep_repeats,
         **({} if learned.problem.loss is None else {"loss": learned.problem.loss.to_dict()}),
     }
@@ -355,7 +356,7 @@ def _learned(learned: Learned) -> Document:
 def _read_learned(data: Mapping[str, Any], source: str) -> Learned:
     import warnings
 
-    from crowdtree.learning import learn_answers
+    from crowdtree.learning import learn
 
     told, options = data["answers"], dict(data["options"])
     task = np.repeat(np.arange(len(told["task"])), np.diff(told["start"]))
@@ -376,7 +377,8 @@ def _read_learned(data: Mapping[str, Any], source: str) -> Learned:
 
     with warnings.catch_warnings():  # they were given when the answers were first learned from
         warnings.simplefilter("ignore", CrowdtreeWarning)
-        learned = learn_answers(columns, known(data["gold"]), **options, loss=data.get("loss"))
+        options |= {"duplicates": "all", "loss": data.get("loss")}
+        learned = learn(columns, known(data["gold"]), **options)
         if data["checked"] is not None:
             learned = learned.calibrate(known(data["checked"]) or {})
     return replace(learned, keep_repeats=data["keep_repeats"])

@@ -15,6 +15,7 @@ from crowdtree.files.problems import table_columns
 from crowdtree.files.words import cell_words
 from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.frontiers import Frontier
+from crowdtree.judging.result import Judgement
 from crowdtree.learning.model import Learned
 from crowdtree.outcomes import YES_NO
 from crowdtree.per_class import class_columns, confusion_columns
@@ -232,6 +233,18 @@ def _learned(learned: Learned) -> Parts:
         "errors": lambda: _errors(learned),
         "flags": lambda: _columns([flag._asdict() for flag in learned.flags]),
     }
+
+
+@parts_of.register
+def _judgement(judgement: Judgement) -> Parts:
+    parts = ("models", "label_scores", "tests", "together", "pairs", "agreement", "drift")
+    first = "models" if judgement.models else "agreement"
+    order = sorted(parts, key=lambda part: part != first)
+    return {part: partial(_judged, judgement, part) for part in order}
+
+
+def _judged(judgement: Judgement, part: str) -> Columns:
+    return _columns(judgement.rows(part))
 
 
 def _errors(learned: Learned) -> Columns:

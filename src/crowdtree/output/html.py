@@ -16,6 +16,7 @@ from crowdtree.evaluation import Evaluation
 from crowdtree.files.words import cell_words
 from crowdtree.fixed_plan import Plan
 from crowdtree.frontiers import Frontier
+from crowdtree.judging.result import Judgement
 from crowdtree.learning.flags import Flags
 from crowdtree.learning.model import Learned
 from crowdtree.output.frames import columns_of
@@ -24,6 +25,7 @@ from crowdtree.planning import PlanChoices
 from crowdtree.plots.html import hint
 from crowdtree.problem import Problem
 from crowdtree.report.details import way_table
+from crowdtree.report.judging import interval_words, judgement_size
 from crowdtree.report.learned_tables import accuracy_words
 from crowdtree.report.ways import choice_way
 from crowdtree.simulation import Sweep
@@ -197,6 +199,23 @@ def _learned(learned: Learned) -> str:
         ("points to check", str(learned.flags)),
     ]
     return _facts("Learned", facts) + _part(learned, "labels")
+
+
+@to_html.register
+def _judgement(judgement: Judgement) -> str:
+    size = escape(judgement_size(judgement))
+    head = f"<p><strong>{escape(judgement.headline)}</strong> ({size})</p>"
+    if not judgement.scores:
+        rows = [(row.question, row.group, interval_words(row.alpha, "number"))
+                for row in judgement.agreement]  # fmt: skip
+        return head + _table(["question", "who", "Krippendorff's alpha"], rows, len(rows))
+    shown = []
+    for score in judgement.scores:
+        main = score.main
+        ends = (None, None) if main is None else (main.model, main.person)
+        words = map(interval_words, ends)
+        shown.append((score.question, score.model, score.verdict, *words))
+    return head + _table(["question", "model", "verdict", "right", "a person"], shown, len(shown))
 
 
 @to_html.register

@@ -11,6 +11,7 @@ from crowdtree.evaluation import Evaluation
 from crowdtree.fixed_plan import Plan
 from crowdtree.frontiers import Frontier
 from crowdtree.frontiers.compare import compare, vote_limit
+from crowdtree.judging.result import Judgement
 from crowdtree.learning.model import Learned
 from crowdtree.plots import draw_tree, tree_svg
 from crowdtree.result_methods import Picture
@@ -93,3 +94,12 @@ def _learned(learned: Learned) -> Any:
     from crowdtree.plots.learned import worker_chart
 
     return worker_chart(list(learned.workers.values()), learned.level)
+
+
+@chart_of.register
+def _judgement(judgement: Judgement) -> Any:
+    from crowdtree.report.judging import accuracy_chart, accuracy_dots
+
+    if not accuracy_dots(judgement):
+        raise CrowdtreeError("plot: nothing to plot; no model was compared with people")
+    return accuracy_chart(judgement)

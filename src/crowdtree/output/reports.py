@@ -8,9 +8,11 @@ from typing import Any
 
 from crowdtree.checking import check_call, check_options
 from crowdtree.fixed_plan import Plan
+from crowdtree.judging.result import Judgement
 from crowdtree.learning.model import Learned
 from crowdtree.planning import PlanChoices
 from crowdtree.report import write_report as write_plan_report
+from crowdtree.report.judging import write_judgement_report
 from crowdtree.report.learned import write_learned_report
 from crowdtree.report.trace import write_trace_report
 from crowdtree.trace import Trace
@@ -18,17 +20,17 @@ from crowdtree.tree import Tree
 
 
 def write_report(
-    result: PlanChoices | Plan | Tree | Learned | Trace,
+    result: PlanChoices | Plan | Tree | Learned | Judgement | Trace,
     path: str | os.PathLike[str],
     **options: Any,
 ) -> Path:
-    """Write a self-contained page (``.html``) about a plan, learned answers or a trace.
+    """Write a self-contained page (``.html``) about a plan, answers, judged models or a trace.
 
     Parameters
     ----------
     result
-        What :func:`crowdtree.plan`, :func:`crowdtree.learn` or :func:`crowdtree.explain` returned,
-        a plan, or a tree with one worker per question.
+        What :func:`crowdtree.plan`, :func:`crowdtree.learn`, :func:`crowdtree.judge` or
+        :func:`crowdtree.explain` returned, a plan, or a tree with one worker per question.
     path
         Where to write.
     options
@@ -48,6 +50,8 @@ def write_report(
     writer: Any = write_plan_report
     if isinstance(result, Learned):
         writer = write_learned_report
+    elif isinstance(result, Judgement):
+        writer = write_judgement_report
     elif isinstance(result, Trace):
         writer = write_trace_report
     check_options("write_report", writer, options)

@@ -29,6 +29,8 @@ MAX_TRIED = 4
 """Sources up to which every mix is tried; of more, sources are left out one at a time."""
 NEAR = 1.15
 """Ratio to the least cost up to which a mix is tuned, after a quick look."""
+SAME = 1.01
+"""Ratio to the least cost up to which fewer sources are preferred."""
 TUNED = 3
 """Mixes that are tuned at most, besides people only and models only."""
 Names = tuple[str, ...]
@@ -78,7 +80,9 @@ def best_mix(
     reached = {mix: choice for mix, (choice, _) in tuned.items() if choice is not None}
     if not reached:
         return None, tuned[every][1], ()
-    best = min(reached, key=lambda mix: float(value_of(reached[mix], goal, prices)))
+    value = {mix: float(value_of(choice, goal, prices)) for mix, choice in reached.items()}
+    good = [mix for mix in value if value[mix] <= SAME * min(value.values())]
+    best = min(good, key=lambda mix: (len(mix), value[mix]))
     report(0.8, f"Simulating {' + '.join(best)}")
     choice, why = search.curve(None if best == every else best, ITEMS, report).best()
     if choice is None:
@@ -93,8 +97,8 @@ def best_mix(
 
 def _pure(problem: Problem) -> Iterator[Names]:
     """People only, and models only, as far as there are any beside others."""
-    for kinds in (("people", "expert"), ("people",), ("model",)):
-        names = tuple(s.name for s in problem.sources if s.kind in kinds)
+    for kind in ("people", "model"):
+        names = tuple(s.name for s in problem.sources if s.kind == kind)
         if names and len(names) < len(problem.sources):
             yield names
 

@@ -299,7 +299,7 @@ LEGEND = (
     "Question: how often its vote is wrong · votes · share of items that reach it; lines are as "
     "thick as that share. Label: share of items that belong there (that arrive there, where "
     "mistakes have costs); recall: of the items of the class, how many get the label; precision: "
-    "of the items with the label, how many are of the class."
+    "of the items that end there, how many are of the class."
 )
 _NOTES = "Classes that are not written out above, by the number of the node:"
 

@@ -90,7 +90,7 @@ _CSS = """
 .ct-rows .ct-row { position: relative; display: flex; flex-wrap: wrap; align-items: baseline;
   gap: 0 8px; padding: 8px 12px; border: 1px solid transparent; border-radius: 6px;
   color: var(--ct-text); text-decoration: none; break-inside: avoid; }
-.ct-rows .ct-words { flex: 1 1 10ch; min-width: 0; overflow-wrap: anywhere; }
+.ct-rows .ct-words { flex: 1 1 18ch; min-width: 0; overflow-wrap: anywhere; }
 .ct-rows .ct-numbers, .ct-rows .ct-sub { font-size: 12px; color: var(--ct-muted); }
 .ct-rows .ct-numbers:empty { display: none; }
 .ct-rows .ct-answer { color: var(--ct-muted); font-size: 12px; font-weight: 600;

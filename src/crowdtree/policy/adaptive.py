@@ -32,6 +32,7 @@ from crowdtree.policy.base import (
 )
 from crowdtree.policy.calibrating import Guaranteed, check_calibration
 from crowdtree.policy.criteria import CRITERIA, Dense, Pairs, first_best
+from crowdtree.policy.item_prior import dump_prior, load_prior
 from crowdtree.policy.outlook import Contrasts, Outlook, hopeless
 from crowdtree.policy.reachable import (
     reachable_error,
@@ -64,6 +65,8 @@ class AdaptiveState:
 
     log_posterior: FloatArray
     counts: IntArray
+    prior: FloatArray | None = None
+    """Prior of the item over the classes, where it has its own."""
 
     @cached_property
     def answers(self) -> int:
@@ -204,10 +207,16 @@ class AdaptivePolicy(Guaranteed):
 
     # ---------------------------------------------------------------- the protocol
 
-    def start(self) -> AdaptiveState:
-        """State of an item about which nothing is known."""
+    def start(self, prior: ArrayLike | None = None) -> AdaptiveState:
+        """State of an item without answers; `prior` in place of the problem's prior."""
         none = np.zeros((self.model.slots, self.problem.n_options), dtype=np.int16)
-        return AdaptiveState(normalised(np.log(self.state_prior)), none)
+        own = self.own_prior(prior)
+        return AdaptiveState(self.log_start(own), none, own)
+
+    def log_start(self, prior: FloatArray | None) -> FloatArray:
+        """Log posterior before any answer, given a prior over the classes (or rows of them)."""
+        chance = self.state_prior if prior is None else self.prior_of_states(prior)
+        return normalised(np.log(chance))
 
     def wants(self, state: AdaptiveState, question: Asked) -> bool:
         """Whether one more answer to the question may be taken into account."""
@@ -226,7 +235,7 @@ class AdaptivePolicy(Guaranteed):
         )
         counts = state.counts.copy()
         counts[self.model.slot(answer.value), option] += 1
-        return AdaptiveState(normalised(state.log_posterior + evidence), counts)
+        return AdaptiveState(normalised(state.log_posterior + evidence), counts, state.prior)
 
     def ask(
         self,
@@ -237,7 +246,7 @@ class AdaptivePolicy(Guaranteed):
         """Next questions, up to `width` out at once, or the label."""
         out = [to_option(self.problem, asked) for asked in outstanding]
         closed = [to_option(self.problem, asked) for asked in exclude]
-        stated = self.stated(self.by_class(state.log_posterior), state.answers)
+        stated = self._stated(state)
         found = decide(stated[None], self.problem.loss)
         enough = state.answers >= self.least_answers
         if enough and self.sure(found)[0]:
@@ -255,6 +264,7 @@ class AdaptivePolicy(Guaranteed):
                 self.by_class(state.log_posterior)[None],
                 state.counts.sum(axis=0)[None],
                 np.array([state.answers]),
+                log_prior=self.log_prior_of(state.prior),
             )[0, 0]
         ):
             return found.as_label("undecided")
@@ -279,12 +289,15 @@ class AdaptivePolicy(Guaranteed):
 
     def conclude(self, state: AdaptiveState, reason: str) -> Label:
         """Give the best label on present evidence."""
-        stated = self.stated(self.by_class(state.log_posterior), state.answers)
-        return decide(stated[None], self.problem.loss).as_label(reason)
+        return decide(self._stated(state)[None], self.problem.loss).as_label(reason)
 
     def posterior(self, state: AdaptiveState) -> FloatArray:
         """Stated probability of each class given the answers so far."""
-        return np.exp(self.stated(self.by_class(state.log_posterior), state.answers))
+        return np.exp(self._stated(state))
+
+    def _stated(self, state: AdaptiveState) -> FloatArray:
+        plain = self.by_class(state.log_posterior)
+        return self.stated(plain, state.answers, self.log_prior_of(state.prior))
 
     @property
     def bulk(self) -> Literal["adaptive"] | None:
@@ -320,6 +333,7 @@ class AdaptivePolicy(Guaranteed):
         asked: NDArray[Any],
         answers: NDArray[Any],
         targets: Sequence[float] | None = None,
+        log_prior: FloatArray | None = None,
     ) -> NDArray[np.bool_]:
         """Whether each item is unlikely to reach the target, and more answers hardly help.
 
@@ -335,6 +349,8 @@ class AdaptivePolicy(Guaranteed):
             Answers so far.
         targets
             Errors to reach, one column of the result each; by default that of the policy.
+        log_prior
+            Log prior over the classes, one for all items or one row each; the problem's by default.
         """
         errors = (self._error_to_reach,) if targets is None else targets
         due = np.flatnonzero(np.isin(answers, self._checkpoints))
@@ -348,11 +364,13 @@ class AdaptivePolicy(Guaranteed):
         if self.limits is not None:
             most = np.minimum(most, self.limits)
         remaining = np.maximum(most - asked, 0)
-        evidence = log_posterior - self.log_prior
+        start = self.log_prior if log_prior is None else log_prior
+        start = start if start.ndim == 1 else start[due]
+        evidence = log_posterior - start
         items = Outlook(stated, evidence, answers, left, asked, remaining)
         found[due] = hopeless(
             items,
-            self.log_prior,
+            start,
             self._contrasts,
             self.calibration,
             errors,
@@ -376,26 +394,36 @@ class AdaptivePolicy(Guaranteed):
     @cached_property
     def log_prior(self) -> FloatArray:
         """Logarithm of the probability of each class before any answer."""
-        return self.by_class(normalised(np.log(self.state_prior)))
+        return self.by_class(self.log_start(None))
 
-    def replay(self, values: NDArray[np.int8]) -> Replayed:
+    def log_prior_of(self, prior: FloatArray | None) -> FloatArray:
+        """Logarithm of a prior over the classes, or of rows of them; of the problem's for None."""
+        return self.log_prior if prior is None else self.by_class(self.log_start(prior))
+
+    def replay(self, values: NDArray[np.int8], prior: FloatArray | None = None) -> Replayed:
         """States of recorded items after each answer until the budget ends, whatever the target."""
-        return replay_adaptive(self, values)
+        return replay_adaptive(self, values, prior=prior)
 
-    def end(self, values: NDArray[np.int8]) -> Replayed:
+    def end(self, values: NDArray[np.int8], prior: FloatArray | None = None) -> Replayed:
         """State of each recorded item when it is labelled."""
-        return replay_adaptive(self, values, Stops(self, len(values))).last()
+        return replay_adaptive(self, values, Stops(self, len(values), None, prior), prior).last()
 
-    def labelled(self, values: NDArray[np.int8], targets: Sequence[float]) -> Stops:
+    def labelled(
+        self, values: NDArray[np.int8], targets: Sequence[float], prior: FloatArray | None = None
+    ) -> Stops:
         """Label of each recorded item at each target, and whether it was reached."""
-        stops = Stops(self, len(values), targets)
-        replay_adaptive(self, values, stops)
+        stops = Stops(self, len(values), targets, prior)
+        replay_adaptive(self, values, stops, prior)
         return stops
 
     @property
     def state_prior(self) -> FloatArray:
         """Prior of the classes, or of finer hypotheses."""
         return self.problem.prior
+
+    def prior_of_states(self, prior: FloatArray) -> FloatArray:
+        """Prior of the hypotheses of an item, given its own prior over the classes."""
+        return prior
 
     # ---------------------------------------------------------------- choosing
 
@@ -537,7 +565,7 @@ class AdaptivePolicy(Guaranteed):
         """Choose the best question; as at the start where answers lack, but nothing is in doubt."""
         question = self._next(state, outstanding, exclude, left)
         if question < 0 and state.answers < self.least_answers:
-            blank = replace(state, log_posterior=self.start().log_posterior)
+            blank = replace(state, log_posterior=self.log_start(state.prior))
             question = self._next(blank, outstanding, exclude, left)
         return question
 
@@ -599,6 +627,7 @@ class AdaptivePolicy(Guaranteed):
         return {
             "log_posterior": state.log_posterior.tolist(),
             "asked": [[q, *state.counts[:, q].tolist()] for q in asked],
+            **dump_prior(state.prior),
         }
 
     def load(self, data: dict[str, Any]) -> AdaptiveState:
@@ -606,7 +635,7 @@ class AdaptivePolicy(Guaranteed):
         counts = np.zeros((self.model.slots, self.problem.n_options), dtype=np.int16)
         for question, *said in data["asked"]:
             counts[:, question] = said
-        return AdaptiveState(np.array(data["log_posterior"]), counts)
+        return AdaptiveState(np.array(data["log_posterior"]), counts, load_prior(data))
 
     def to_dict(self) -> dict[str, Any]:
         """Write the policy as plain JSON; a table of P(yes) only where one was given."""

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.checking import describe_type, got
 from crowdtree.errors import CrowdtreeError
@@ -189,8 +189,11 @@ class Policy(Protocol[S]):
         """Exact evaluation and expected answers per item; None where only simulation tells."""
         ...
 
-    def start(self) -> S:
-        """State of an item about which nothing is known."""
+    def start(self, prior: ArrayLike | None = None) -> S:
+        """State of an item without answers.
+
+        `prior` is the item's own probability of each class, in place of the problem's prior.
+        """
         ...
 
     def update(self, state: S, answer: Answer) -> S:
@@ -240,7 +243,7 @@ class Policy(Protocol[S]):
         """Warn, once per policy, that items will stay undecided because the target is too low."""
         ...
 
-    def end(self, values: NDArray[np.int8]) -> Replayed:
+    def end(self, values: NDArray[np.int8], prior: FloatArray | None = None) -> Replayed:
         """State of each recorded item (items x questions x repeats) when it is labelled."""
         ...
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.checking import check_call
@@ -29,30 +29,33 @@ from crowdtree.policy.base import (
     product,
 )
 from crowdtree.policy.calibrating import Calibrated, check_calibration
+from crowdtree.policy.item_prior import dump_prior, load_prior
 from crowdtree.problem import Problem
+from crowdtree.tally import Tally, cast, leaders, vote_counts
 
 __all__ = ["BatchPolicy", "BatchState", "Decoder", "nearest_codeword"]
 
 Decoder = Literal["nearest", "posterior"]
-NEVER = 32_767
-"""Turn of an answer that never came."""
 
 
 @dataclass(frozen=True, eq=False)
 class BatchState:
-    """Votes, ``counts[answer, question]``, and the turn at which each answer first came.
+    """Votes on each question, as :mod:`crowdtree.tally` has them; the last are for "can't tell"."""
 
-    The last answer is "can't tell".
-    """
-
-    counts: NDArray[np.int16]
-    since: NDArray[np.int16]
+    tally: Tally
     log_posterior: FloatArray
+    prior: FloatArray | None = None
+    """Prior of the item, where it has its own."""
 
     @property
     def answers(self) -> int:
         """Answers so far."""
         return int(self.counts.sum())
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Votes, ``counts[answer, question]``."""
+        return vote_counts(self.tally)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,19 +109,20 @@ class BatchPolicy(Calibrated):
 
     @property
     def bulk(self) -> Literal["batch"] | None:
-        """Many items at once, for yes/no questions."""
-        return "batch" if type(self) is BatchPolicy and self.problem.is_yes_no else None
+        """Many items at once."""
+        return "batch" if type(self) is BatchPolicy else None
 
     @property
     def most_answers(self) -> int:
         """Answers that every item takes."""
         return self.votes_per_question * self.problem.n_questions
 
-    def start(self) -> BatchState:
-        """State of an item about which nothing is known."""
-        none = np.zeros((self.model.slots, self.problem.n_questions), dtype=np.int16)
-        since = np.full(none.shape, NEVER, dtype=np.int16)
-        return BatchState(none, since, normalised(np.log(self.problem.prior)))
+    def start(self, prior: ArrayLike | None = None) -> BatchState:
+        """State of an item without answers; `prior` in place of the problem's prior."""
+        none = np.zeros((self.model.slots, self.problem.n_questions), dtype=np.int64)
+        own = self.own_prior(prior)
+        log_prior = np.log(self.problem.prior if own is None else own)
+        return BatchState(none, normalised(log_prior), own)
 
     def wants(self, state: BatchState, question: int) -> bool:
         """Whether the question still lacks votes."""
@@ -130,14 +134,12 @@ class BatchPolicy(Calibrated):
         question = answer.question
         if not self.wants(state, question):
             return state
-        counts, since = state.counts.copy(), state.since.copy()
-        slot, turn = self.model.slot(answer.value), int(counts[:, question].sum())
-        counts[slot, question] += 1
-        since[slot, question] = min(turn, since[slot, question])
+        before, tally = state.counts[:, question], state.tally.copy()
+        cast(tally, self.model.slot(answer.value), before.sum(), np.array([question]))
         evidence = answer.weight * self.model.log_likelihood(
-            question, answer.value, answer.skill, state.counts[:, question]
+            question, answer.value, answer.skill, before
         )
-        return BatchState(counts, since, normalised(state.log_posterior + evidence))
+        return BatchState(tally, normalised(state.log_posterior + evidence), state.prior)
 
     def ask(
         self, state: BatchState, outstanding: Sequence[int] = (), exclude: Collection[int] = ()
@@ -159,16 +161,19 @@ class BatchPolicy(Calibrated):
 
     def conclude(self, state: BatchState, reason: str) -> Label:
         """Decode the votes so far."""
-        stated = self.stated(state.log_posterior, state.answers)
+        stated = self._stated(state)
         if self.decoder == "posterior":
             return decide(stated[None], self.problem.loss).as_label(reason)
-        verdict = plurality_verdicts(state.counts[:-1, None], state.since[:-1, None])
-        label = int(nearest_codeword(self.problem, verdict)[0])
+        verdict = leaders(state.tally[:-1])
+        label = int(nearest_codeword(self.problem, verdict[None], state.prior)[0])
         return Label(label, label_error(stated, label), reason)
 
     def posterior(self, state: BatchState) -> FloatArray:
         """Stated probability of each class given the answers so far."""
-        return np.exp(self.stated(state.log_posterior, state.answers))
+        return np.exp(self._stated(state))
+
+    def _stated(self, state: BatchState) -> FloatArray:
+        return self.stated(state.log_posterior, state.answers, self.log_prior_of(state.prior))
 
     def asking_until(self, target_error: float) -> AdaptivePolicy:
         """Return an adaptive policy of the same problem."""
@@ -177,18 +182,15 @@ class BatchPolicy(Calibrated):
     def dump(self, state: BatchState) -> dict[str, Any]:
         """Write a state as plain JSON."""
         return {
-            "counts": state.counts.tolist(),
-            "since": state.since.tolist(),
+            "tally": state.tally.tolist(),
             "log_posterior": state.log_posterior.tolist(),
+            **dump_prior(state.prior),
         }
 
     def load(self, data: dict[str, Any]) -> BatchState:
         """Read a state back."""
-        return BatchState(
-            np.array(data["counts"], dtype=np.int16),
-            np.array(data["since"], dtype=np.int16),
-            np.array(data["log_posterior"]),
-        )
+        tally = np.array(data["tally"], dtype=np.int64)
+        return BatchState(tally, np.array(data["log_posterior"]), load_prior(data))
 
     def to_dict(self) -> dict[str, Any]:
         """Write the policy as plain JSON."""
@@ -205,26 +207,13 @@ class BatchPolicy(Calibrated):
         return f"BatchPolicy({self.votes} votes per question, {self.decoder})"
 
 
-def plurality_verdicts(counts: NDArray[Any], since: NDArray[Any]) -> NDArray[np.int64]:
-    """Verdict of each question of each item, -1 without any vote that counts.
-
-    The answer with the most votes; of leaders that tie the one that came first, a fair draw.
-
-    Parameters
-    ----------
-    counts, since
-        Votes for each answer and the turn at which it first came, [answer, item, question].
-    """
-    leads = counts == counts.max(axis=0)
-    first = np.where(leads, since, NEVER)
-    found = first.argmin(axis=0)
-    return np.where(counts.any(axis=0), found, -1)
-
-
-def nearest_codeword(problem: Problem, verdicts: NDArray[np.int64]) -> NDArray[np.intp]:
+def nearest_codeword(
+    problem: Problem, verdicts: NDArray[np.int64], prior: FloatArray | None = None
+) -> NDArray[np.intp]:
     """Class whose outcomes differ least from the verdicts, one row per item.
 
-    A ``-`` or no verdict differs by one half. Equals: the likelier class, then the first.
+    A ``-`` or no verdict differs by one half. Equals: the likelier class by the prior (the
+    problem's, or rows of the items), then the first.
 
     >>> problem = Problem(["a", "b"], None, ["q", "r"], [[0, 1], [0, 1]], 0.1)
     >>> nearest_codeword(problem, np.array([[1, 1], [0, 1]])).tolist()
@@ -235,5 +224,7 @@ def nearest_codeword(problem: Problem, verdicts: NDArray[np.int64]) -> NDArray[n
     distance = np.where(verdicts < 0, 0.5, 0.0).sum(axis=1)[:, None]
     for answer, off in enumerate(wrong):
         distance = distance + product((verdicts == answer).astype(np.float64), off)
-    order = np.argsort(-problem.prior, kind="stable")
-    return np.asarray(order[np.argmin(distance[:, order].round(6), axis=1)])
+    chance = np.atleast_2d(problem.prior if prior is None else prior)
+    order = np.broadcast_to(np.argsort(-chance, axis=1, kind="stable"), distance.shape)
+    best = np.argmin(np.take_along_axis(distance, order, axis=1).round(6), axis=1)
+    return np.asarray(order[np.arange(len(order)), best])

@@ -10,13 +10,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.calibration import FEW, INDEPENDENT, Calibration, fit_tail
 from crowdtree.checking import check_call, check_share
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.likelihood import yes_probability
 from crowdtree.policy.base import Answer, FloatArray
+from crowdtree.policy.item_prior import check_priors, start_of
 from crowdtree.policy.replay import Replayed, Sample, Stops, replay_steps
 from crowdtree.result_methods import HtmlShown, Saved
 from crowdtree.text import plural
@@ -164,17 +165,36 @@ class Calibrated(Saved, HtmlShown):
         """Logarithm of the probability of each class before any answer."""
         return np.asarray(np.log(self.problem.prior / self.problem.prior.sum()))
 
-    def stated(self, log_posterior: FloatArray, answers: Any) -> FloatArray:
-        """Log posterior to state, from the plain one over the classes and the answers so far."""
-        return self.calibration.discounted(self.log_prior, log_posterior, answers)
+    def own_prior(self, prior: ArrayLike | None) -> FloatArray | None:
+        """Check the own prior of an item, or rows of them; None where there is none."""
+        return None if prior is None else check_priors(self.problem, prior)
 
-    def replay(self, values: NDArray[np.int8]) -> Replayed:
-        """States of recorded items (items x questions x repeats, -1: missing) after each answer."""
-        return replay_steps(self, values)
+    def log_prior_of(self, prior: FloatArray | None) -> FloatArray:
+        """Logarithm of a prior over the classes, or of rows of them; of the problem's for None."""
+        if prior is None:
+            return self.log_prior
+        return np.asarray(np.log(prior / prior.sum(axis=-1, keepdims=True)))
 
-    def end(self, values: NDArray[np.int8]) -> Replayed:
+    def stated(
+        self, log_posterior: FloatArray, answers: Any, log_prior: FloatArray | None = None
+    ) -> FloatArray:
+        """Log posterior to state, from the plain one over the classes and the answers so far.
+
+        `log_prior` is that of the items, one for all or one row each; the problem's by default.
+        """
+        start = self.log_prior if log_prior is None else log_prior
+        return self.calibration.discounted(start, log_posterior, answers)
+
+    def replay(self, values: NDArray[np.int8], prior: FloatArray | None = None) -> Replayed:
+        """States of recorded items (items x questions x repeats, -1: missing) after each answer.
+
+        `prior` has a row per item, where items have their own.
+        """
+        return replay_steps(self, values, prior)
+
+    def end(self, values: NDArray[np.int8], prior: FloatArray | None = None) -> Replayed:
         """State of each recorded item when it is labelled."""
-        return self.replay(values).last()
+        return self.replay(values, prior).last()
 
     @property
     def discounting(self) -> dict[str, Any]:
@@ -210,7 +230,8 @@ class Calibrated(Saved, HtmlShown):
         answers
             Answers about items whose class is known and that were not used for the table: a
             matrix items x questions (x repeats) of 0, 1, and -1 or NaN where missing, a
-            :class:`crowdtree.simulation.Recorded`, or rows of ``task, question, label``.
+            :class:`crowdtree.simulation.Recorded` (with the priors of its items, where they have
+            their own), or rows of ``task, question, label``.
         truth
             Class of each item, by name or number; a mapping from task to class for rows.
         weight
@@ -235,8 +256,9 @@ class Calibrated(Saved, HtmlShown):
             raise CrowdtreeError("calibrate: expected items of known class, got none")
         warn_few(len(sample.truth), "calibrate")
         much = None if weight is None else checked_weights(weight, len(sample.truth))
-        replayed = self.replay(sample.values)
-        made = fitted(self.log_prior, [(replayed, sample.truth)], much, self.stops_at_target)
+        prior = self.own_prior(sample.prior)
+        replayed, log_prior = self.replay(sample.values, prior), self.log_prior_of(prior)
+        made = fitted(log_prior, [(replayed, sample.truth)], much, self.stops_at_target)
         return self.changed(calibration=replace(made, table=table_key(self.problem)).to_dict())
 
     def calibrate_on(
@@ -244,25 +266,35 @@ class Calibrated(Saved, HtmlShown):
         items: Sequence[Sequence[Answer]],
         truth: NDArray[np.int64],
         weight: Sequence[float] | None = None,
+        prior: ArrayLike | None = None,
     ) -> Calibration:
         """Fit a calibration to the answers that items of known class were really given.
 
         :meth:`calibrate` replays the policy, as if it could ask on; this takes the answers in
-        their order, each with the skill of its worker.
+        their order, each with the skill of its worker. `prior` has a row per item, where items
+        have their own.
         """
+        own = self.own_prior(prior)
         much = None if weight is None else checked_weights(weight, len(truth))
-        rows = [(place, s) for place, said in enumerate(items) for s in self._states(said)]
+        rows = [
+            (place, s)
+            for place, said in enumerate(items)
+            for s in self._states(said, None if own is None else own[place])
+        ]
         item = np.array([place for place, _ in rows], dtype=np.int64)
         answers = np.array([count for _, (count, _) in rows], dtype=np.int64)
         log_posterior = np.array([found for _, (_, found) in rows])
         replayed = Replayed(item, answers, log_posterior)
-        made = _three_numbers(self.log_prior, ReplayedStates.of([(replayed, truth)], much))
+        states = ReplayedStates.of([(replayed, truth)], much)
+        made = _three_numbers(self.log_prior_of(own), states)
         return replace(made, table=table_key(self.problem))
 
-    def _states(self, said: Sequence[Answer]) -> Iterator[tuple[int, FloatArray]]:
+    def _states(
+        self, said: Sequence[Answer], prior: FloatArray | None
+    ) -> Iterator[tuple[int, FloatArray]]:
         """Answers so far and plain log posterior over the classes, at first and after each."""
         policy: Any = self
-        state = policy.start()
+        state = start_of(policy, prior)
         yield 0, self.by_class(state.log_posterior)
         for count, answer in enumerate(said, start=1):
             state = policy.update(state, answer)
@@ -330,7 +362,8 @@ class Guaranteed(Calibrated):
             )
         sample = Sample.of(self.problem, answers, truth)
         thresholds = np.minimum(target * THRESHOLDS, 0.999).tolist()
-        stops = self._at_target(target).labelled(sample.values, thresholds)
+        prior = self.own_prior(sample.prior)
+        stops = self._at_target(target).labelled(sample.values, thresholds, prior)
         wrong = stops.reached & (stops.label != sample.truth[:, None])
         tried = list(
             zip(stops.reached.sum(axis=0).tolist(), wrong.sum(axis=0).tolist(), strict=True)
@@ -345,7 +378,9 @@ class Guaranteed(Calibrated):
         options = {"strict": False} if "strict" in self.to_dict() else {}  # type: ignore[attr-defined]
         return self.changed(target_error=target_error, **options)
 
-    def labelled(self, values: NDArray[np.int8], targets: Sequence[float]) -> Stops:
+    def labelled(
+        self, values: NDArray[np.int8], targets: Sequence[float], prior: FloatArray | None = None
+    ) -> Stops:
         """Label of each recorded item at each target, and whether it was reached."""
         raise NotImplementedError
 
@@ -399,25 +434,31 @@ def warn_few(items: int, what: str) -> None:
 
 
 class ReplayedStates(NamedTuple):
-    """Stacked states of replays, one row per state, each with a value of its item."""
+    """Stacked states of replays, one row per state, each with a value of its item.
+
+    `item` numbers the items of all replays in their order.
+    """
 
     log_posterior: FloatArray
     answers: NDArray[np.int64]
     weight: FloatArray
     of_item: NDArray[Any]
+    item: NDArray[np.int64]
 
     @classmethod
     def of(
         cls, parts: Sequence[tuple[Replayed, NDArray[Any]]], item_weight: FloatArray | None = None
     ) -> ReplayedStates:
         """Stack replays, each with one value per item; `item_weight` is that of all their items."""
-        rows = [(r.log_posterior, r.answers, r.weight, value[r.item]) for r, value in parts]
+        first = np.cumsum([0, *(len(value) for _, value in parts)])
+        rows = [
+            (r.log_posterior, r.answers, r.weight, value[r.item], r.item + start)
+            for (r, value), start in zip(parts, first, strict=False)
+        ]
         made = cls(*(np.concatenate(column) for column in zip(*rows, strict=True)))
         if item_weight is None:
             return made
-        first = np.cumsum([0, *(len(value) for _, value in parts)])
-        item = np.concatenate([r.item + start for (r, _), start in zip(parts, first, strict=False)])
-        return made._replace(weight=made.weight * item_weight[item])
+        return made._replace(weight=made.weight * item_weight[made.item])
 
     @classmethod
     def last(
@@ -447,18 +488,29 @@ def fitted(
 ) -> Calibration:
     """Fit a calibration to replays with the classes of their items, each weighing 1 by default.
 
-    The `tail` is for policies that stop at a target.
+    `log_prior` is one for all items, or has a row for each item of all replays. The `tail` is for
+    policies that stop at a target.
     """
     every, last = ReplayedStates.of(parts, item_weight), ReplayedStates.last(parts, item_weight)
     made = _three_numbers(log_prior, every)
     if tail:
         made = with_tail(made, log_prior, parts, item_weight)
-    return made.with_reached(log_prior, last.log_posterior, last.answers, last.of_item, last.weight)
+    start = _of_items(log_prior, last.item)
+    return made.with_reached(start, last.log_posterior, last.answers, last.of_item, last.weight)
+
+
+def _of_items(log_prior: FloatArray, item: NDArray[np.int64]) -> FloatArray:
+    """Log prior of each state: the one for all items, or that of its item."""
+    return log_prior if log_prior.ndim == 1 else log_prior[item]
 
 
 def _three_numbers(log_prior: FloatArray, states: ReplayedStates) -> Calibration:
     return Calibration.fit(
-        log_prior, states.log_posterior, states.answers, states.of_item, states.weight
+        _of_items(log_prior, states.item),
+        states.log_posterior,
+        states.answers,
+        states.of_item,
+        states.weight,
     )
 
 
@@ -476,7 +528,9 @@ def with_tail(
         order = np.lexsort((replayed.answers, replayed.item))
         at = replayed.item[order]
         stated = replace(calibration, tail=()).discounted(
-            log_prior, replayed.log_posterior[order], replayed.answers[order]
+            _of_items(log_prior, at + start),
+            replayed.log_posterior[order],
+            replayed.answers[order],
         )
         error.append(-np.expm1(stated.max(axis=1)))
         wrong.append(stated.argmax(axis=1) != truth[at])

@@ -127,25 +127,28 @@ def hopeless(
 
     Parameters
     ----------
+    log_prior
+        One for all items, or one row each.
     targets
         Errors to reach; one column of the result each.
     shared_difficulty
         Correlation of answers to one question on one item.
     """
     to_reach = [calibration.before_tail(target) for target in targets]
-    model = log_prior, contrasts, calibration, shared_difficulty
+    starts = np.broadcast_to(log_prior, items.stated.shape)
+    model = contrasts, calibration, shared_difficulty
     given_up = np.zeros((len(items.stated), len(to_reach)), dtype=bool)
     for start in range(0, len(given_up), CHUNK):
         rows = np.arange(start, min(start + CHUNK, len(given_up)))
         part = items.rows(rows)
-        reach, right = _ahead(part, to_reach, *model)
+        reach, right = _ahead(part, to_reach, starts[rows], *model)
         given_up[rows] = (reach < UNLIKELY) & (right < WORTH * part.left)[:, None]
         for count in AHEAD:
             at = rows[given_up[rows].any(axis=1)]
             if len(at):
                 few = items.rows(at)
                 few = few._replace(left=np.minimum(few.left, count))
-                _, right = _ahead(few, (), *model)
+                _, right = _ahead(few, (), starts[at], *model)
                 given_up[at] &= (right < WORTH * few.left)[:, None]
     return given_up
 
@@ -170,7 +173,7 @@ def _ahead(
     power = calibration.power(items.answers + more)[:, None]
     inflation = 1 + np.maximum(more - 1, 0)[:, None] * calibration.dependence
     now = items.evidence[row, cls] - items.evidence[row, rival]
-    lead = power * (now + calibration.scale * mean) + log_prior[cls] - log_prior[rival]
+    lead = power * (now + calibration.scale * mean) + log_prior[row, cls] - log_prior[row, rival]
     noise = power * np.sqrt(variance * inflation)
     weight = np.exp(items.stated[row, cls])
     weight /= weight.sum(axis=1, keepdims=True)
@@ -184,7 +187,8 @@ def _ahead(
     reach = np.empty((len(row), len(targets)))
     for column, target in enumerate(targets):
         # what the discounted posterior must reach so that the target is kept above the floor
-        enough = (1 - target - calibration.floor * np.exp(log_prior[cls])) / (1 - calibration.floor)
+        blind = calibration.floor * np.exp(log_prior[row, cls])
+        enough = (1 - target - blind) / (1 - calibration.floor)
         reach[:, column] = chance(calibration.lead_for(enough))
     return reach, (1 - calibration.floor) * (chance(0.0) - weight[:, 0])
 

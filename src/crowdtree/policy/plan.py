@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree import plurality, voting
+from crowdtree import voting
 from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
@@ -30,9 +30,19 @@ from crowdtree.policy.base import (
     normalised,
 )
 from crowdtree.policy.calibrating import Calibrated, check_calibration
+from crowdtree.policy.item_prior import dump_prior, load_prior
 from crowdtree.problem import Problem
-from crowdtree.tree import Tree
-from crowdtree.votes import curtailed_answers
+from crowdtree.tally import (
+    Standing,
+    Tally,
+    is_over,
+    leaders,
+    standing,
+    standings,
+    sure_votes,
+)
+from crowdtree.tree import NO_BRANCH, Tree
+from crowdtree.votes import CURTAILED
 
 __all__ = ["PlanPolicy", "PlanState", "Stopping", "expected_answers", "margin_plan"]
 
@@ -57,21 +67,9 @@ class PlanState:
     order: tuple[int, ...]
     answers: int
     log_posterior: FloatArray
-
-    @property
-    def yes(self) -> int:
-        """Votes for yes."""
-        return self.counts[1]
-
-    @property
-    def no(self) -> int:
-        """Votes for no."""
-        return self.counts[0]
-
-    @property
-    def first(self) -> int:
-        """First answer at the node, -1 before it."""
-        return self.order[0] if self.order else -1
+    prior: FloatArray | None = None
+    """Prior of the item, where it has its own: it changes what is stated, and the path only
+    where an answer cannot be had."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +140,13 @@ class PlanPolicy(Calibrated):
 
     @cached_property
     def bulk(self) -> Literal["tree"] | None:
-        """Many items at once, for yes/no questions of which no path asks one twice."""
-        plain = type(self) is PlanPolicy and self.problem.is_yes_no
-        return "tree" if plain and not _repeats_on_a_path(self.plan.tree) else None
+        """Many items at once, if no path asks a question twice.
+
+        Answers that are out (:meth:`_is_out`) are followed item by item.
+        """
+        if type(self) is not PlanPolicy or _repeats_on_a_path(self.plan.tree):
+            return None
+        return "tree" if self.voted.vote == "majority" or self.problem.is_yes_no else None
 
     def questions_used(self) -> tuple[int, ...]:
         """Questions of the tree, from its root on."""
@@ -174,9 +176,12 @@ class PlanPolicy(Calibrated):
         margin = self.voted.vote == "margin"
         return self.plan.tree.longest_path(self.voted.votes ** (2 if margin else 1))
 
-    def start(self) -> PlanState:
-        """State of an item at the root."""
-        return self._root
+    def start(self, prior: ArrayLike | None = None) -> PlanState:
+        """State of an item at the root; `prior` in place of the problem's prior."""
+        own = self.own_prior(prior)
+        if own is None:
+            return self._root
+        return replace(self._root, log_posterior=normalised(np.log(own)), prior=own)
 
     @cached_property
     def _root(self) -> PlanState:
@@ -210,6 +215,7 @@ class PlanPolicy(Calibrated):
             order=(*state.order, answer.value) if new else state.order,
             answers=state.answers + 1,
             log_posterior=normalised(state.log_posterior + evidence),
+            prior=state.prior,
         )
         verdict = self.verdict(state)
         return state if verdict < 0 else self._decided(state, verdict)
@@ -223,30 +229,28 @@ class PlanPolicy(Calibrated):
         return state.node
 
     def pass_over(self, state: PlanState) -> PlanState:
-        """Go on where no answer can be had: by the votes so far, else by the likelier answer."""
-        if not self.problem.is_yes_no:
-            return self._decided(state, self._several(state, ends=True))
-        question = np.array([self.plan.tree.question[state.node]])
-        votes = (np.array([n]) for n in (state.yes, state.no, state.first))
-        verdict = self.passed_over(state.log_posterior[None], question, *votes)
-        return self._decided(state, int(verdict[0]))
+        """Go on where no answer can be had: by the votes so far, else by the likeliest answer."""
+        verdict = self._standing(state).leader
+        if verdict < 0:
+            verdict = int(self._likeliest(state.log_posterior[None], np.array([state.node]))[0])
+        return self._decided(state, verdict)
 
     def passed_over(
-        self,
-        log_posterior: FloatArray,
-        question: NDArray[Any],
-        yes: NDArray[Any],
-        no: NDArray[Any],
-        first: NDArray[Any],
+        self, log_posterior: FloatArray, node: NDArray[Any], tally: Tally
     ) -> NDArray[np.int64]:
-        """Verdicts of votes that end because no more answers can be had, one row per item.
+        """Verdicts of votes that end because no more answers can be had, one row per item."""
+        leader = leaders(self._counted(tally, node))
+        return np.where(leader < 0, self._likeliest(log_posterior, node), leader)
 
-        The side that leads, the first answer if both are equal, the likelier answer without any.
-        """
+    def _likeliest(self, log_posterior: FloatArray, node: NDArray[Any]) -> NDArray[np.int64]:
+        """Answer of each item's node that is likeliest by its posterior, one row per item."""
         posterior = np.exp(normalised(log_posterior))
-        likely = (posterior * self.model.answers[1][question]).sum(axis=1) > 0.5
-        tied = np.where(yes + no == 0, likely, first == 1)
-        return np.where(yes == no, tied, yes > no).astype(np.int64)
+        tables = self.model.answers[1 : self._branches.shape[1]]
+        chance = [
+            (posterior * table[self.plan.tree.question[node]]).sum(axis=1) for table in tables
+        ]
+        every = np.stack([1 - np.sum(chance, axis=0), *chance])
+        return np.asarray(np.where(self._branches[node].T, every, -1.0).argmax(axis=0))
 
     def verdict(self, state: PlanState) -> int:
         """Verdict of the node, an answer, or -1 while the vote is open.
@@ -261,71 +265,54 @@ class PlanPolicy(Calibrated):
 
     def _majority(self, state: PlanState) -> int:
         """Verdict of the votes at the node, however few answers the item has."""
-        if not self.problem.is_yes_no:
-            return self._several(state)
-        if state.counts[2] and not self._stops_early:
-            return self._several(state)
-        if self.voted.vote == "majority" and state.yes + state.no > self._votes[state.node]:
-            return -1 if state.yes == state.no else int(state.yes > state.no)
-        need_no, need_yes = self._needed(state)
-        if self._stops_early:
-            return 0 if need_no <= 0 else 1 if need_yes <= 0 else -1
-        if state.yes + state.no < self._votes[state.node]:
+        now, given = self._standing(state), sum(state.counts)
+        if not is_over(self._votes[state.node], given, now, **self._rule):
             return -1
-        return int(need_yes <= 0)
+        return self.plan.tree.usual_answer[state.node] if now.leader < 0 else int(now.leader)
 
-    def _several(self, state: PlanState, ends: bool = False) -> int:
-        """Verdict of a vote with any number of answers; where it `ends` now, the best so far."""
-        node = state.node
-        answers = [answer for answer, _ in self.plan.tree.branches(node)]
-        counts = [state.counts[answer] for answer in answers]
-        counts.append(sum(state.counts) - sum(counts))
-        order = [answers.index(answer) for answer in state.order if answer in answers]
-        margin = self.voted.vote == "margin"
-        votes = sum(counts) if ends else self._votes[node]
-        place = plurality.verdict(
-            counts, order, votes, stops=self._stops_early, margin=margin and not ends
-        )
-        if place == plurality.NOBODY:
-            return self.plan.tree.usual_answer[node]
-        return -1 if place < 0 else answers[place]
+    def _standing(self, state: PlanState) -> Standing:
+        if self._all_count:
+            return standing(state.counts, state.order)
+        branches = self._branches[state.node]
+        return standing(state.counts, [answer for answer in state.order if branches[answer]])
 
     def verdicts(
         self,
         node: NDArray[np.int64],
         answers: NDArray[np.integer[Any]],
-        yes: NDArray[np.int64],
-        no: NDArray[np.int64],
-        first: NDArray[np.int64],
+        given: NDArray[np.int64],
+        tally: Tally,
     ) -> NDArray[np.int64]:
-        """Verdict of each of many items, -1 while its vote is open: the rule of :meth:`verdict`."""
-        found = self._majorities(self.voted.votes[node], yes, no, first)
+        """Verdict of each of many items, -1 while its vote is open: the rule of :meth:`verdict`.
+
+        `given` are the votes at the node, those that count for no answer included.
+        """
+        found, votes = np.full(len(node), -1), self.voted.votes[node]
+        may = np.flatnonzero(given >= (votes / 2 if self._rule["stops"] else votes))
+        node, now = node[may], standings(self._counted(tally.take(may, axis=1), node[may]))
+        over = is_over(votes[may], given[may], now, **self._rule)
+        if (nobody := over & (now.leader < 0)).any():
+            usual = np.array(self.plan.tree.usual_answer)[node]
+            now = now._replace(leader=np.where(nobody, usual, now.leader))
         if self.least_answers > 1:
-            after = self.plan.tree.children[node, np.maximum(found, 0)]
-            found = np.where((after < 0) & (answers < self.least_answers), -1, found)
+            enough = answers[may] >= self.least_answers
+            over &= enough | (self.plan.tree.children[node, now.leader] >= 0)
+        found[may] = np.where(over, now.leader, -1)
         return found
 
-    def _majorities(
-        self,
-        votes: NDArray[np.integer[Any]],
-        yes: NDArray[np.int64],
-        no: NDArray[np.int64],
-        first: NDArray[np.int64],
-    ) -> NDArray[np.int64]:
-        """Verdict of each of many votes, however few answers the items have."""
-        if self.voted.vote == "margin":
-            return np.where(yes - no >= votes, 1, np.where(no - yes >= votes, 0, -1))
-        need, tie = votes // 2 + 1, votes % 2 == 0
-        win_yes = yes >= need - (tie & (first == 1))
-        if self.stopping == "none":
-            found = np.where(yes + no < votes, -1, win_yes)
-        else:
-            win_no = no >= need - (tie & (first == 0))
-            found = np.where(win_no, 0, np.where(win_yes, 1, -1))
-        if self.least_answers <= 1:
-            return found
-        longer = np.where(yes == no, -1, yes > no)  # a vote that went on for `least_answers`
-        return np.where(yes + no > votes, longer, found)
+    def _counted(self, tally: Tally, node: NDArray[Any]) -> Tally:
+        """Votes for answers that have a branch at the node of each item."""
+        heard = tally[: self._branches.shape[1]]
+        return heard if self._all_count else np.where(self._branches[node].T, heard, 0)
+
+    @cached_property
+    def _branches(self) -> NDArray[np.bool_]:
+        """Answers of each node that have a branch."""
+        return np.asarray(self.plan.tree.children != NO_BRANCH)
+
+    @cached_property
+    def _all_count(self) -> bool:
+        return bool(self._branches.all())
 
     @cached_property
     def _questions(self) -> list[int]:
@@ -338,19 +325,9 @@ class PlanPolicy(Calibrated):
         return [int(votes) for votes in self.voted.votes]
 
     @cached_property
-    def _stops_early(self) -> bool:
-        return self.stopping == "curtailed" or self.voted.vote == "margin"
-
-    def _needed(self, state: PlanState) -> tuple[int, int]:
-        """Answers that no, and that yes, still lacks to win (at most 0 for the winner)."""
-        votes = self._votes[state.node]
-        if self.voted.vote == "margin":
-            return votes - (state.no - state.yes), votes - (state.yes - state.no)
-        # An even vote that ties goes to the first answer: given a tie, a fair coin.
-        need = votes // 2 + 1
-        tie = int(votes % 2 == 0)
-        no = need - state.no - (tie if state.first == 0 else 0)
-        return no, need - state.yes - (tie if state.first == 1 else 0)
+    def _rule(self) -> dict[str, bool]:
+        """When votes end, as :func:`crowdtree.tally.is_over` takes it."""
+        return {"stops": self.stopping == "curtailed", "margin": self.voted.vote == "margin"}
 
     def ask(
         self, state: PlanState, outstanding: Sequence[int] = (), exclude: Collection[int] = ()
@@ -361,38 +338,25 @@ class PlanPolicy(Calibrated):
         question = self._questions[state.node]
         if question in exclude:
             return Ask(())
-        if not self.problem.is_yes_no:
-            sure = self._sure_votes(state)
-        elif self._stops_early:
-            sure = max(1, min(self._needed(state)))
-        else:
-            sure = max(1, self._votes[state.node] - state.yes - state.no)
+        votes, given = self._votes[state.node], sum(state.counts)
+        sure = sure_votes(votes, given, self._standing(state), **self._rule)
         return Ask((question,) * max(0, sure - outstanding.count(question)))
 
     def _is_out(self, state: PlanState, slot: int) -> bool:
-        """Whether an answer trails by the margin, so that more votes for it do not count."""
-        if self.voted.vote != "margin" or self.problem.is_yes_no:
-            return False
-        leader = max(state.counts[answer] for answer, _ in self.plan.tree.branches(state.node))
-        return leader - state.counts[slot] >= self._votes[state.node]
+        """Whether an answer trails by the margin, so that more votes for it do not count.
 
-    def _sure_votes(self, state: PlanState) -> int:
-        """Votes that a node with any number of answers is sure to need still."""
-        votes = self._votes[state.node]
-        answers = [answer for answer, _ in self.plan.tree.branches(state.node)]
-        if self.voted.vote == "margin":
-            counts = sorted(state.counts[answer] for answer in answers)
-            return max(1, votes - (counts[-1] - counts[-2]))
-        left = votes - sum(state.counts)
-        if not self._stops_early:
-            return max(1, left)
-        counts = sorted(state.counts[answer] for answer in answers)
-        # the leader wins early once it is further ahead than the votes that are left
-        return max(1, (left - (counts[-1] - counts[-2])) // 2 + 1)
+        With two answers the vote is over then; one that goes on for `least_answers` counts all.
+        """
+        if not self._rule["margin"]:
+            return False
+        now, margin = self._standing(state), self._votes[state.node]
+        if now.leader < 0:
+            return False
+        return bool(now.lead < margin <= state.counts[now.leader] - state.counts[slot])
 
     def conclude(self, state: PlanState, reason: str) -> Label:
         """Give the plan's label at a leaf, else the best label on present evidence."""
-        stated = self.stated(state.log_posterior, state.answers)
+        stated = self._stated(state)
         if state.node < 0:
             label = int(self.voted.leaf_label[~state.node])
             if reason == "leaf" and ~state.node in self.voted.handed_over:
@@ -408,7 +372,10 @@ class PlanPolicy(Calibrated):
 
     def posterior(self, state: PlanState) -> FloatArray:
         """Stated probability of each class given all answers so far."""
-        return np.exp(self.stated(state.log_posterior, state.answers))
+        return np.exp(self._stated(state))
+
+    def _stated(self, state: PlanState) -> FloatArray:
+        return self.stated(state.log_posterior, state.answers, self.log_prior_of(state.prior))
 
     def asking_until(self, target_error: float) -> AdaptivePolicy:
         """Return an adaptive policy of the same problem."""
@@ -422,13 +389,14 @@ class PlanPolicy(Calibrated):
             "order": list(state.order),
             "answers": state.answers,
             "log_posterior": state.log_posterior.tolist(),
+            **dump_prior(state.prior),
         }
 
     def load(self, data: dict[str, Any]) -> PlanState:
         """Read a state back."""
         counts, order = tuple(data["counts"]), tuple(data["order"])
         posterior = np.array(data["log_posterior"])
-        return PlanState(data["node"], counts, order, data["answers"], posterior)
+        return PlanState(data["node"], counts, order, data["answers"], posterior, load_prior(data))
 
     def to_dict(self) -> dict[str, Any]:
         """Write the policy as plain JSON."""
@@ -523,14 +491,7 @@ class _Curtailed(Plan):
     """A majority plan whose votes stop when they are decided: its errors, fewer answers."""
 
     def answers_at(self, node: ArrayLike, cls: ArrayLike) -> FloatArray:
-        node, cls = np.asarray(node), np.asarray(cls)
-        problem, question = self.tree.problem, self.tree.question[node]
-        if not problem.is_yes_no:
-            return self.expected_votes(node, cls, curtailed_answers)
-        error = np.where(
-            problem.outcome[question, cls] == DASH, 0.5, problem.worker_error[question, cls]
-        )
-        return voting.curtailed_votes(error, self.votes[node], problem.dependence)
+        return self.expected_votes(np.asarray(node), np.asarray(cls), CURTAILED)
 
 
 def expected_answers(plan: Plan | Tree, stopping: Stopping = "none") -> float:

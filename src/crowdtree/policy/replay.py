@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.likelihood import UNSURE
-from crowdtree.outcomes import MAX_ANSWERS
+from crowdtree.outcomes import CANT_TELL, MAX_ANSWERS, answer_spellings, folded_answer
 from crowdtree.policy.base import Answer, Asked, Label, decide, normalised, to_option
+from crowdtree.policy.item_prior import start_of
 
 if TYPE_CHECKING:
     from crowdtree.policy.adaptive import AdaptivePolicy
@@ -36,11 +37,13 @@ MISSING = -1
 class Sample(NamedTuple):
     """Recorded answers (items x questions x repeats; -1: none) and the class of each item.
 
-    Of a problem with several sources: items x sources x questions x repeats.
+    Of a problem with several sources: items x sources x questions x repeats. `prior` has a row per
+    item, where items have their own.
     """
 
     values: NDArray[np.int8]
     truth: IntArray
+    prior: FloatArray | None = None
 
     @classmethod
     def of(cls, problem: Problem, answers: Any, truth: Any = None) -> Sample:
@@ -70,7 +73,7 @@ class Sample(NamedTuple):
             raise CrowdtreeError(
                 f"truth: expected one class per item ({len(table)}), got {len(classes)}"
             )
-        return cls(table, classes)
+        return cls(table, classes, getattr(answers, "prior", None))
 
 
 def as_answers(values: Any) -> NDArray[np.int8]:
@@ -141,14 +144,14 @@ def _from_long(problem: Problem, frame: Any, truth: Any) -> tuple[NDArray[np.int
     sources = frame["source"] if several else [None] * len(tasks)
     cells: dict[tuple[int, int, int], list[Any]] = {}
     spelled = [
-        {name.casefold(): a for a, name in enumerate(row)} | {"can't tell": UNSURE}
+        {CANT_TELL: UNSURE, "-2": UNSURE, "-1": MISSING, "nan": MISSING} | answer_spellings(row)
         for row in problem.answers
     ]
     for task, question, label, source in zip(
         tasks, frame["question"], frame["label"], sources, strict=True
     ):
         q = problem.question_index(str(question))
-        number = spelled[q].get(label.casefold()) if isinstance(label, str) else label
+        number = spelled[q].get(folded_answer(label))
         if number is None:
             raise CrowdtreeError(
                 f"answers: {label!r} is not an answer to question {str(question)!r}; expected "
@@ -222,9 +225,14 @@ class Stops:
     """
 
     def __init__(
-        self, policy: AdaptivePolicy, items: int, targets: Sequence[float] | None = None
+        self,
+        policy: AdaptivePolicy,
+        items: int,
+        targets: Sequence[float] | None = None,
+        prior: FloatArray | None = None,
     ) -> None:
         self.policy, self.targets = policy, targets
+        self._log_prior = policy.log_prior_of(prior)
         shape = (items, 1 if targets is None else len(targets))
         self.label = np.zeros(shape, dtype=np.int64)
         self.reached = np.zeros(shape, dtype=bool)
@@ -236,7 +244,8 @@ class Stops:
         """Note which items stop now; whether each has stopped at every target."""
         policy = self.policy
         plain = policy.by_class(log_posterior)
-        stated = policy.stated(plain, answers)
+        start = self._log_prior if self._log_prior.ndim == 1 else self._log_prior[item]
+        stated = policy.stated(plain, answers, start)
         now = decide(stated, policy.problem.loss)
         open_ = self._open[item]
         self.label[item] = np.where(open_, now.label[:, None], self.label[item])
@@ -245,7 +254,7 @@ class Stops:
         self.reached[item] |= open_ & enough & sure
         over = sure
         if policy.may_give_up:
-            over = sure | policy.hopeless(stated, plain, asked, answers, self.targets)
+            over = sure | policy.hopeless(stated, plain, asked, answers, self.targets, start)
         self._open[item] = open_ & ~(enough & over)
         return np.asarray(~self._open[item].any(axis=1))
 
@@ -254,14 +263,17 @@ def replay_adaptive(
     policy: AdaptivePolicy,
     values: NDArray[np.int8],
     stop: Callable[..., NDArray[np.bool_]] | None = None,
+    prior: FloatArray | None = None,
 ) -> Replayed:
     """Ask by an adaptive policy about all items at once.
 
     To the end of its budget whatever its target, or until `stop` says so of an item. A missing
-    answer costs nothing, and its question is not asked about the item again.
+    answer costs nothing, and its question is not asked about the item again. `prior` has a row per
+    item, where items have their own.
     """
     n, _, depth = values.shape
-    log_posterior = np.tile(policy.start().log_posterior, (n, 1))
+    start = policy.log_start(prior)
+    log_posterior = np.tile(start, (n, 1)) if start.ndim == 1 else start.copy()
     counts = np.zeros((policy.model.slots, n, policy.problem.n_options), dtype=np.int16)
     banned = np.zeros(counts.shape[1:], dtype=bool)
     answers = np.zeros(n, dtype=np.int64)
@@ -303,12 +315,14 @@ def replay_adaptive(
     return Replayed(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
 
-def replay_steps(policy: Any, values: NDArray[np.int8]) -> Replayed:
+def replay_steps(
+    policy: Any, values: NDArray[np.int8], prior: FloatArray | None = None
+) -> Replayed:
     """Run any policy item by item through its own steps, to its own end."""
     found: list[tuple[int, int, FloatArray]] = []
     for row, answers in enumerate(values):
         keep = set(checkpoints(int((answers != MISSING).sum())))
-        for state in _walk(policy, answers):
+        for state in _walk(policy, answers, None if prior is None else prior[row]):
             if state.answers in keep:
                 found.append((row, state.answers, state.log_posterior))
         if not found or found[-1][:2] != (row, state.answers):
@@ -327,9 +341,9 @@ def label_steps(policy: Any, values: NDArray[np.int8]) -> IntArray:
     return np.array(labels, dtype=np.int64)
 
 
-def _walk(policy: Any, answers: NDArray[np.int8]) -> Iterator[Any]:
+def _walk(policy: Any, answers: NDArray[np.int8], prior: FloatArray | None = None) -> Iterator[Any]:
     """States of one item (questions x repeats): the first one, and that after every answer."""
-    state = policy.start()
+    state = start_of(policy, prior)
     yield state
     turn = np.zeros(len(answers), dtype=np.int64)
     closed: set[Asked] = set()

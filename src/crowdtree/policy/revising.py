@@ -3,23 +3,25 @@
 Errors move on the scale of their logarithmic odds (docs/model.md, section 13.5). The shift of a
 cell is that of the whole table, plus that of its question, plus its own, each with a normal prior
 around 0, so that cells with few answers follow their question, and questions with few answers
-follow the table. Class shares have a Dirichlet prior around the assumed ones, and the dependence a
-prior that falls from the assumed one. Classes of the items are unknown: all of it is found by EM.
+follow the table. Wrong answers keep their proportions, and "can't tell" its probability. Class
+shares have a Dirichlet prior around the assumed ones, and the dependence a prior that falls from
+the assumed one. Classes of the items are unknown: all of it is found by EM.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.likelihood import TwoAnswers, skilled, urn
+from crowdtree.likelihood import UNSURE, AnswerModel, skilled, urn
+from crowdtree.outcomes import DASH
 from crowdtree.policy import AdaptivePolicy, Policy, SubtypePolicy, policy_from_dict
 from crowdtree.policy.base import Answer, FloatArray, normalised
-from crowdtree.problem import DASH
 
 __all__ = ["Estimated", "Gathered", "Table", "estimate", "revised", "table_of"]
 
@@ -34,7 +36,8 @@ DEPENDENCE_MEAN = 0.1
 DEPENDENCES = np.array([0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8])
 LEAST_ERROR = 0.002
 """Error from which an estimate starts where the table says that nobody errs."""
-MOST_ERROR = 0.49
+MOST_OF_GUESSING = 0.98
+"""Error that an estimate does not exceed, in parts of that of people who guess."""
 MOST_STEPS = 60
 _SETTLED = 1e-3
 _LONGEST_STEP = 1.0
@@ -45,28 +48,59 @@ class Table:
     """How often each hypothesis (class or sub-type) occurs, and how answers depend on it."""
 
     prior: FloatArray
-    model: TwoAnswers
+    model: AnswerModel
 
-    @property
+    @cached_property
+    def definite(self) -> NDArray[np.bool_]:
+        """Whether some answers are right and others wrong, one row per question."""
+        right = self.model.right[:-1]
+        return np.asarray(right.any(axis=0) & (~right & (self.model.telling > 0)).any(axis=0))
+
+    @cached_property
     def error(self) -> FloatArray:
-        """Probability of a wrong answer, one row per question; one half where none is right."""
-        yes, sign = self.model.yes, self.model.sign
-        return np.where(sign > 0, 1 - yes, np.where(sign < 0, yes, 0.5))
+        """Probability of a wrong answer, one row per question; one half where none is definite."""
+        return np.where(self.definite, wrong_share(self.model.telling, self.model.right[:-1]), 0.5)
 
     def to_dict(self) -> dict[str, Any]:
         """Write what may change as plain JSON."""
         return {
             "prior": self.prior.tolist(),
-            "yes": self.model.yes.tolist(),
+            "answers": self.model.telling.tolist(),
             "dependence": self.model.shared_difficulty,
         }
 
     def changed(self, data: Mapping[str, Any]) -> Table:
         """Make a table of the same shape from what :meth:`to_dict` wrote."""
-        yes = np.array(data["yes"], dtype=np.float64)
-        yes.flags.writeable = False
-        model = TwoAnswers(yes, self.model.sign, float(data["dependence"]))
+        telling = np.array(data["answers"], dtype=np.float64)
+        model = self.model.replaced(telling, float(data["dependence"]))
         return Table(np.array(data["prior"], dtype=np.float64), model)
+
+
+def wrong_share(telling: FloatArray, right: NDArray[np.bool_]) -> FloatArray:
+    """Share of wrong answers among those that tell; answers along the first axis."""
+    return np.asarray((telling * ~right).sum(axis=0) / telling.sum(axis=0))
+
+
+def guessing_error(telling: FloatArray, right: NDArray[np.bool_]) -> FloatArray:
+    """Share of wrong answers of people who guess."""
+    exists = telling > 0
+    return np.asarray((exists & ~right).sum(axis=0) / exists.sum(axis=0))
+
+
+def with_error(telling: FloatArray, right: NDArray[np.bool_], error: FloatArray) -> FloatArray:
+    """Give answers another error; the right ones keep their proportions, and so do the wrong ones.
+
+    Cells in which no answer, or every answer, is right stay.
+
+    >>> answers, right = np.array([[0.8], [0.15], [0.05]]), np.array([[True], [False], [False]])
+    >>> with_error(answers, right, np.array([0.4])).ravel().round(3).tolist()
+    [0.6, 0.3, 0.1]
+    """
+    before = wrong_share(telling, right)
+    mixed = (before > 0) & (before < 1)
+    part = np.where(right, (1 - error) / np.where(mixed, 1 - before, 1.0), 1.0)
+    part = np.where(right, part, error / np.where(mixed, before, 1.0))
+    return np.where(mixed, telling * part, telling)
 
 
 def table_of(policy: Any) -> Table:
@@ -80,22 +114,24 @@ class Gathered:
 
     Attributes
     ----------
-    question, value, yes, asked
-        Of each kind of answer; `yes` and `asked` are the earlier answers to the same question
-        about the same item. Skills of workers are left out: the table is about people in general.
+    question, value
+        Of each kind of answer. Skills of workers are left out: the table is about people in
+        general.
+    before
+        Earlier answers to the same question about the same item, ``before[answer, kind]``; the
+        last are "can't tell".
     count
         Sparse matrix (items x kinds of answers).
     """
 
     question: NDArray[np.int64]
     value: NDArray[np.int64]
-    yes: FloatArray
-    asked: FloatArray
+    before: NDArray[np.int64]
     count: Any
 
     @classmethod
-    def of(cls, items: Iterable[Sequence[Answer]]) -> Gathered:
-        """Gather the answers of each item, in their order."""
+    def of(cls, items: Iterable[Sequence[Answer]], slots: int = 3) -> Gathered:
+        """Gather the answers of each item, in their order; `slots` are those of the model."""
         from scipy.sparse import csr_array
 
         rows: list[tuple[int, ...]] = []
@@ -105,22 +141,20 @@ class Gathered:
             total += 1
             seen: dict[int, list[int]] = {}
             for question, value, *_ in answers:
-                before = seen.setdefault(question, [0, 0])
-                rows.append((question, value, before[0], before[1]))
+                before = seen.setdefault(question, [0] * slots)
+                rows.append((question, value, *before))
                 place.append(item)
-                before[0] += value
-                before[1] += 1
-        told = np.array(rows, dtype=np.int64).reshape(-1, 4)
-        kinds, kind = np.unique(told, axis=0, return_inverse=True)
+                before[slots - 1 if value == UNSURE else value] += 1
+        given = np.array(rows, dtype=np.int64).reshape(-1, 2 + slots)
+        kinds, kind = np.unique(given, axis=0, return_inverse=True)
         shape = (total, len(kinds))
         count = csr_array((np.ones(len(rows)), (place, np.ravel(kind))), shape=shape)
-        question, value, yes, asked = kinds.T
-        return cls(question, value, yes.astype(np.float64), asked.astype(np.float64), count)
+        question, value, *earlier = kinds.T
+        return cls(question, value, np.stack(earlier), count)
 
-    def log_likelihood(self, model: TwoAnswers) -> FloatArray:
+    def log_likelihood(self, model: AnswerModel) -> FloatArray:
         """Logarithm of the probability of all answers about each item, per hypothesis."""
-        counts = np.stack([self.asked - self.yes, self.yes])
-        evidence = model.evidence(self.question, self.value, None, counts)
+        evidence = model.evidence(self.question, self.value, None, self.before)
         return np.asarray(self.count @ evidence)
 
 
@@ -151,7 +185,7 @@ class Estimated:
 
     def error(self, table: Table, question: int) -> float:
         """Mean error of a question in a table, over the answers that it was given."""
-        weight = self.answers[question] * (table.model.sign[question] != 0)
+        weight = self.answers[question] * table.definite[question]
         if not weight.sum():
             return 0.5
         return float(weight @ table.error[question] / weight.sum())
@@ -170,51 +204,55 @@ def estimate(assumed: Table, gathered: Gathered) -> Estimated:
     >>> bool(0.16 < found.table.error.mean() < 0.24), bool(found.table.prior[0] > 0.85)
     (True, True)
     """
-    model = assumed.model
-    believed = np.clip(model.yes, LEAST_ERROR, 1 - LEAST_ERROR)
-    start = TwoAnswers(believed, model.sign, model.shared_difficulty)
+    rho = assumed.model.shared_difficulty
+    start = _with_errors(assumed, assumed.error.clip(LEAST_ERROR, 1 - LEAST_ERROR), rho)
     strength = ITEMS_PER_CLASS * len(assumed.prior)
-    table, shift = Table(assumed.prior, start), np.zeros(model.yes.shape)
+    table, shift = start, np.zeros(start.error.shape)
     items = gathered.count.shape[0]
     for step in range(MOST_STEPS):
         log_like = gathered.log_likelihood(table.model)
         posterior = np.exp(normalised(np.log(table.prior) + log_like))
         prior = (strength * assumed.prior + posterior.sum(axis=0)) / (strength + items)
-        score, bend = _slopes(gathered, table.model, posterior)
+        score, bend = _slopes(gathered, table, posterior)
         moved = _shrunk(shift, score, bend) - shift
         shift = shift + np.clip(moved, -_LONGEST_STEP, _LONGEST_STEP)
-        changed = _shifted(start, shift, table.model.shared_difficulty)
+        changed = replace(_shifted(start, shift, table.model.shared_difficulty), prior=prior)
         if step % 5 == 4:
-            changed = _with_dependence(gathered, Table(prior, changed), model.shared_difficulty)
-        rho_moved = changed.shared_difficulty != table.model.shared_difficulty
+            changed = _with_dependence(gathered, changed, rho)
+        rho_moved = changed.model.shared_difficulty != table.model.shared_difficulty
         still = np.abs(moved).max() < _SETTLED and np.abs(prior - table.prior).max() < _SETTLED
-        table = Table(prior, changed)
+        table = changed
         if still and not rho_moved and step % 5 == 4:
             break
     return _finished(gathered, table, posterior, items)
 
 
 def _slopes(
-    gathered: Gathered, model: TwoAnswers, posterior: FloatArray
+    gathered: Gathered, table: Table, posterior: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Score and expected curvature of the shift of each cell."""
-    each_score, each_bend = _per_answer(gathered, model)
+    each_score, each_bend = _per_answer(gathered, table)
     weight = np.asarray(gathered.count.T @ posterior)
-    score, bend = np.zeros(model.yes.shape), np.zeros(model.yes.shape)
+    score, bend = np.zeros(table.error.shape), np.zeros(table.error.shape)
     np.add.at(score, gathered.question, weight * each_score)
     np.add.at(bend, gathered.question, weight * each_bend)
     return score, bend
 
 
-def _per_answer(gathered: Gathered, model: TwoAnswers) -> tuple[FloatArray, FloatArray]:
+def _per_answer(gathered: Gathered, table: Table) -> tuple[FloatArray, FloatArray]:
     """Score and curvature of one answer of each kind, by the shift of its cell."""
-    rho, sign = model.shared_difficulty, model.sign[gathered.question]
-    share = model.yes[gathered.question]
-    asked = gathered.asked[:, None]
-    now = urn(share, rho, gathered.yes[:, None], asked)
-    slope = -sign * share * (1 - share) * (1 - rho) / ((1 - rho) + rho * asked)
-    value = gathered.value[:, None]
-    return slope * (value - now) / (now * (1 - now)), slope**2 / (now * (1 - now))
+    model, question = table.model, gathered.question
+    share, right = model.telling[:, question], model.right[:-1, question]
+    rho, asked = model.shared_difficulty, gathered.before[:-1].sum(axis=0)
+    if model.knows_unsure:
+        asked = asked + gathered.before[-1]
+    now = urn(share, rho, gathered.before[:-1, :, None], asked[:, None])
+    slope = share * (~right - wrong_share(share, right)) * table.definite[question]
+    slope *= ((1 - rho) / ((1 - rho) + rho * asked))[:, None]
+    relative = np.divide(slope, now, out=np.zeros_like(slope), where=now > 0)
+    tells = gathered.value != UNSURE
+    score = relative[np.where(tells, gathered.value, 0), np.arange(len(question))]
+    return score * tells[:, None], (slope * relative).sum(axis=0)
 
 
 def _shrunk(shift: FloatArray, score: FloatArray, bend: FloatArray) -> FloatArray:
@@ -252,42 +290,43 @@ def _between_questions(shift: FloatArray, size: FloatArray) -> tuple[float, floa
     return float(chance @ np.array(centre)), float(chance @ variance)
 
 
-def _shifted(start: TwoAnswers, shift: FloatArray, rho: float) -> TwoAnswers:
+def _shifted(start: Table, shift: FloatArray, rho: float) -> Table:
     """Move the errors; no question becomes worse than useless that was not so before."""
-    moved = skilled(start.yes, start.sign, -shift)
-    error = np.where(start.sign > 0, 1 - moved, moved)
-    before = np.where(start.sign > 0, 1 - start.yes, start.yes)
-    error = np.minimum(error, np.maximum(before, MOST_ERROR))
-    yes = np.where(start.sign > 0, 1 - error, np.where(start.sign < 0, error, start.yes))
-    yes.flags.writeable = False
-    return TwoAnswers(yes, start.sign, rho)
+    error, model = skilled(start.error, 1, shift), start.model
+    most = MOST_OF_GUESSING * guessing_error(model.telling, model.right[:-1])
+    return _with_errors(start, np.minimum(error, np.maximum(start.error, most)), rho)
 
 
-def _with_dependence(gathered: Gathered, table: Table, assumed: float) -> TwoAnswers:
-    """Model with the likeliest dependence."""
+def _with_errors(table: Table, error: FloatArray, rho: float) -> Table:
     model = table.model
-    if not gathered.asked.any():  # no question was answered twice about an item
-        return model
+    telling = with_error(model.telling, model.right[:-1], error)
+    return Table(table.prior, model.replaced(telling, rho))
+
+
+def _with_dependence(gathered: Gathered, table: Table, assumed: float) -> Table:
+    """Give a table the likeliest dependence."""
+    model = table.model
+    if not gathered.before.any():  # no question was answered twice about an item
+        return table
     tried = np.unique(np.append(DEPENDENCES, assumed))
-    value = []
-    for rho in tried.tolist():
-        other = TwoAnswers(model.yes, model.sign, rho)
+    value, models = [], [model.replaced(model.telling, rho) for rho in tried.tolist()]
+    for other in models:
         joint = np.log(table.prior) + gathered.log_likelihood(other)
         log_like = float(np.logaddexp.reduce(joint, axis=1).sum())
-        value.append(log_like - abs(rho - assumed) / DEPENDENCE_MEAN)
-    return TwoAnswers(model.yes, model.sign, float(tried[int(np.argmax(value))]))
+        value.append(log_like - abs(other.shared_difficulty - assumed) / DEPENDENCE_MEAN)
+    return Table(table.prior, models[int(np.argmax(value))])
 
 
 def _finished(gathered: Gathered, table: Table, posterior: FloatArray, items: int) -> Estimated:
-    model, shape = table.model, table.model.yes.shape
-    weight = np.asarray(gathered.count.T @ posterior)
-    sign = model.sign[gathered.question]
-    against = np.where(gathered.value[:, None] == 1, sign < 0, sign > 0)
+    shape, tells = table.error.shape, gathered.value != UNSURE
+    weight = np.asarray(gathered.count.T @ posterior) * tells[:, None]
+    right = table.model.right[np.where(tells, gathered.value, 0), gathered.question]
+    against = table.definite[gathered.question] & ~right
     answers, wrong = np.zeros(shape), np.zeros(shape)
     np.add.at(answers, gathered.question, weight)
     np.add.at(wrong, gathered.question, weight * against)
     # Observed information: squared scores of the items, classes unknown.
-    each, _ = _per_answer(gathered, model)
+    each, _ = _per_answer(gathered, table)
     entry = gathered.count.tocoo()
     row, kind = entry.coords
     score = entry.data * (posterior[row] * each[kind]).sum(axis=1)
@@ -296,8 +335,8 @@ def _finished(gathered: Gathered, table: Table, posterior: FloatArray, items: in
     )
     of_class = np.asarray(gathered.count @ each) * posterior
     least = 1 / (TABLE_SD**2 + max(QUESTION_SDS) ** 2)
-    told = (of_item.reshape(items, shape[0]) ** 2).sum(axis=0)
-    sds = [(one + least) ** -0.5 for one in (told, (of_class**2).sum(axis=0))]
+    seen = (of_item.reshape(items, shape[0]) ** 2).sum(axis=0)
+    sds = [(one + least) ** -0.5 for one in (seen, (of_class**2).sum(axis=0))]
     return Estimated(table, answers, wrong, sds[0], sds[1], items)
 
 
@@ -312,20 +351,24 @@ def revised(policy: Policy[Any], table: Table) -> Policy[Any]:
     >>> import crowdtree as ct
     >>> policy = ct.AdaptivePolicy(ct.Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1))
     >>> table = table_of(policy).changed(
-    ...     {"prior": [0.7, 0.3], "yes": [[0.2, 0.75]], "dependence": 0.1})
+    ...     {"prior": [0.7, 0.3], "answers": [[[0.8, 0.25]], [[0.2, 0.75]]], "dependence": 0.1})
     >>> revised(policy, table).problem.worker_error.tolist()
     [[0.2, 0.25]]
     """
     data = policy.with_loose_calibration().to_dict()
-    yes, rho = table.model.yes, table.model.shared_difficulty
+    answers, rho = table.model.telling, table.model.shared_difficulty
     if isinstance(policy, SubtypePolicy):
-        changes = {"share": table.prior.tolist(), "yes_probability": yes.tolist()}
+        data.pop("yes_probability", None)
+        changes = {"share": table.prior.tolist(), "table": answers.tolist()}
         return policy_from_dict(policy.problem, data | changes)
-    outcome = policy.problem.outcome
-    error = np.where(outcome == 1, 1 - yes, np.where(outcome == DASH, 0.5, yes)).clip(0, 1)
-    problem = policy.problem.replace(prior=table.prior, worker_error=error, dependence=rho)
+    problem = policy.problem.replace(prior=table.prior, dependence=rho)
+    if problem.is_yes_no:
+        error = (answers * ~problem.right).sum(axis=0).clip(0, 1)
+        problem = problem.replace(worker_error=np.where(problem.outcome == DASH, 0.5, error))
+    else:
+        problem = problem.replace(table=answers / answers.sum(axis=0))
     if isinstance(policy, AdaptivePolicy):
         data |= {"strict": False, "shared_difficulty": rho}
         if data["yes_probability"] is not None:
-            data["yes_probability"] = yes.tolist()
+            data["yes_probability"] = answers[1].tolist()
     return policy_from_dict(problem, data)

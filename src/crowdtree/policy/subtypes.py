@@ -12,14 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from crowdtree.calibration import INDEPENDENT, Calibration
 from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError
-from crowdtree.likelihood import LEAST, AnswerModel, TwoAnswers, binary_entropy
+from crowdtree.likelihood import LEAST, AnswerModel, TwoAnswers
 from crowdtree.loss import Loss
 from crowdtree.policy.adaptive import AdaptivePolicy
 from crowdtree.policy.base import FloatArray
 from crowdtree.policy.criteria import Dense, entropy
 from crowdtree.problem import Problem
-
-__all__ = ["SubtypePolicy"]
 
 NEGLIGIBLE = 1e-14
 """Probability of a class below which it is ignored for the next answer."""
@@ -60,8 +58,7 @@ class Mixed(Dense):
             here = posterior[np.ix_(rows, members)]
             share = np.minimum(here @ chances / mine[rows, None], 1.0)
             parts = share.reshape(len(rows), -1, len(questions)).swapaxes(0, 1)
-            mixed = binary_entropy(parts[1]) if self.two else entropy(parts)
-            noise[rows[:, None], questions] += mine[rows, None] * mixed - here @ apart
+            noise[rows[:, None], questions] += mine[rows, None] * entropy(parts) - here @ apart
         return noise
 
     @cached_property
@@ -92,11 +89,11 @@ class SubtypePolicy(AdaptivePolicy):
         Class of each sub-type, counted from 0.
     share
         How often each sub-type occurs; they add up to 1.
-    yes_probability
-        ``P(yes | sub-type)``, one row per question, where questions are yes/no.
     table
-        In its place, for any answers: ``P(answer | sub-type)`` as
-        ``table[answer, question, sub-type]``, 0 beyond the last answer of a question.
+        ``P(answer | sub-type)`` as ``table[answer, question, sub-type]``, 0 beyond the last answer
+        of a question.
+    yes_probability
+        In its place, where all questions have two answers, ``table[1]``.
     target_error, max_answers, price, repeats, width, endgame, calibration, undecided, target_loss
         As in :class:`AdaptivePolicy`. A target that cannot be reached is not refused: items are
         labelled when nothing more can be learnt.
@@ -141,12 +138,16 @@ class SubtypePolicy(AdaptivePolicy):
             undecided=undecided, target_loss=target_loss,
         )  # fmt: skip
         self.label, self.share = _checked_mixture(problem, label, share)
-        self.model = _model(problem, len(self.label), yes_probability, table)
+        self.model = _model(problem, len(self.label), table, yes_probability)
 
     @property
     def state_prior(self) -> FloatArray:
         """Prior of the sub-types."""
         return self.share
+
+    def prior_of_states(self, prior: FloatArray) -> FloatArray:
+        """Prior of the sub-types: that of their class, in their shares of it."""
+        return np.asarray(self.share * (prior / self.problem.prior)[..., self.label])
 
     @cached_property
     def _members(self) -> list[NDArray[np.intp]]:
@@ -175,11 +176,12 @@ class SubtypePolicy(AdaptivePolicy):
 
     def to_dict(self) -> dict[str, Any]:
         """Write the policy as plain JSON."""
+        table = [answer.tolist() for answer in self.model.answers]
         return {
             "policy": "subtypes",
             "label": self.label.tolist(),
             "share": self.share.tolist(),
-            **self._chances(),
+            **({"yes_probability": table[1]} if self.problem.is_yes_no else {"table": table}),
             "target_error": self.target_error,
             "max_answers": self.max_answers,
             "price": None if np.all(self.price == 1) else self.price.tolist(),
@@ -191,11 +193,6 @@ class SubtypePolicy(AdaptivePolicy):
             **self.discounting,
         }
 
-    def _chances(self) -> dict[str, Any]:
-        if isinstance(self.model, TwoAnswers):
-            return {"yes_probability": self.model.yes.tolist()}
-        return {"table": self.model.table[0, :-1].tolist()}
-
     def __repr__(self) -> str:
         return (
             f"SubtypePolicy({len(self.label)} sub-types, {self.target}, "
@@ -204,23 +201,17 @@ class SubtypePolicy(AdaptivePolicy):
 
 
 def _model(
-    problem: Problem, subtypes: int, yes_probability: ArrayLike | None, table: ArrayLike | None
+    problem: Problem, subtypes: int, table: ArrayLike | None, second: ArrayLike | None
 ) -> AnswerModel:
-    """P(answer | sub-type), from P(yes) or a table for any answers."""
-    if (yes_probability is None) == (table is None):
+    """P(answer | sub-type), from a table or from the chances of the second of two answers."""
+    name, shape = "table", (int(problem.n_answers.max()), problem.n_questions, subtypes)
+    if (second is None) == (table is None):
         raise CrowdtreeError("yes_probability, table: expected one of them")
     if table is None:
-        problem.require_yes_no("yes_probability")
-        yes = np.asarray(yes_probability, dtype=np.float64)
-        if yes.shape != (problem.n_questions, subtypes) or not np.all((yes >= 0) & (yes <= 1)):
-            raise CrowdtreeError(
-                f"yes_probability: expected {problem.n_questions} questions x {subtypes} "
-                f"sub-types of numbers from 0 to 1, got shape {yes.shape}"
-            )
-        yes = np.clip(yes, LEAST, 1 - LEAST)
-        return TwoAnswers(yes, np.sign(yes - 0.5).astype(np.int8))
+        problem.require_yes_no(name := "yes_probability")
+        share = np.asarray(second, dtype=np.float64)
+        table = np.stack([1 - share, share])
     given = np.asarray(table, dtype=np.float64)
-    shape = (int(problem.n_answers.max()), problem.n_questions, subtypes)
     exists = np.arange(shape[0])[:, None, None] < problem.n_answers[:, None]
     if given.shape != shape or not (
         np.all(given >= 0)
@@ -228,11 +219,12 @@ def _model(
         and np.all((given == 0) | exists)
     ):
         raise CrowdtreeError(
-            f"table: expected {shape[0]} answers x {shape[1]} questions x {shape[2]} sub-types "
+            f"{name}: expected {shape[0]} answers x {shape[1]} questions x {shape[2]} sub-types "
             f"that add up to 1 over the answers of each question, got shape {given.shape}"
         )
     if problem.is_yes_no:
-        return _model(problem, subtypes, given[1], None)
+        chance = np.clip(given[1], LEAST, 1 - LEAST)
+        return TwoAnswers(chance, np.sign(chance - 0.5).astype(np.int8))
     given = np.where(exists, np.maximum(given, LEAST), 0.0)
     whole = np.zeros((1, shape[0] + 1, *shape[1:]))
     whole[0, :-1] = given / given.sum(axis=0)

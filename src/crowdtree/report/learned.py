@@ -242,7 +242,7 @@ def _table(learned: Learned) -> str:
         f"<tr><th scope='row'>{_text(problem.text(q))}</th>"
         + "".join(
             _cell(
-                "|".join(problem.right_names(q, c)),
+                " | ".join(problem.right_names(q, c)),
                 float(problem.worker_error[q, c]),
                 float(half[q, c]),
                 named,
@@ -359,7 +359,9 @@ def _style() -> str:
         "td,th{padding:4px 8px;text-align:left;vertical-align:middle}td svg{display:block}"
         "table{border-collapse:collapse}tr+tr{border-top:1px solid var(--ct-line)}"
         "th[scope=row]{position:sticky;left:0;background:var(--ct-background);max-width:28ch}"
-        ".muted{color:var(--ct-muted)}.heat td{min-width:64px}.heat td small{color:inherit}"
-        "@media (max-width:600px){th[scope=row]{min-width:9ch;max-width:16ch}"
+        ".muted{color:var(--ct-muted)}.heat td{min-width:84px}"
+        ".heat td small{display:inline-block;max-width:16ch;white-space:normal;color:inherit}"
+        ".heat th[scope=row]{min-width:18ch}"
+        "@media (max-width:600px){th[scope=row],.heat th[scope=row]{min-width:9ch;max-width:16ch}"
         ".extra{display:none}td,th{padding:4px}}</style>"
     )

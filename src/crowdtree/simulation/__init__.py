@@ -118,6 +118,11 @@ def simulate(
         from crowdtree.simulation.adapting import run_adapting
 
         block = crowd.block(problem, key, 0, int(items))
+        if block.prior is not None:
+            raise CrowdtreeError(
+                "adapt: the test of the table needs items that start alike, but these have their "
+                "own priors; leave out adapt"
+            )
         return run_adapting(problem, policy, block, progress=progress)
     policy.warn_if_unreachable()
     parts = perform(tasks, engine=engine, jobs=jobs, checkpoint=checkpoint, progress=progress)

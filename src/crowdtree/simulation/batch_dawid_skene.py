@@ -8,12 +8,14 @@ all items together, so it is a separate function.
 
 from __future__ import annotations
 
+import math
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.errors import CrowdtreeError
+from crowdtree.likelihood import UNSURE
 from crowdtree.policy.base import decide, label_errors, normalised, product
 from crowdtree.policy.batch import nearest_codeword
 from crowdtree.problem import DASH, Problem
@@ -33,100 +35,118 @@ MOST_STEPS = 50
 TOLERANCE = 1e-7
 """Gain of the objective per answer below which the fit ends."""
 MOST_MERGED = 30
-"""Answers per item up to which items with the same answers are fitted together."""
+"""Answers per item, in bits, up to which items with the same answers are fitted together."""
 LEAST_SHARE = 1e-15
-"""Of yes and of no, so that a question with one answer only does not end in a division by 0."""
+"""Of any answer, so that a question with one answer only does not end in a division by 0."""
 
 
 class DawidSkene(NamedTuple):
-    """Estimates from the answers to one yes/no question.
+    """Estimates from the answers to one question.
 
-    `yes` is each task's probability that the truth is yes, `log_ratio` the evidence of its answers
-    alone, ``ln P(answers | yes) - ln P(answers | no)``; `says_yes` is each worker's probability
-    of answering yes, where the truth is no and where it is yes; `share` the share of yes.
+    `truth` is the probability that each answer is true of each task, ``truth[answer, task]``, and
+    `log_ratio` the evidence of what was said alone, ``ln P(said | answer) - ln P(said | first
+    answer)``. `says` is how workers answer, ``says[truth, answer, worker]``, and `share` how often
+    each answer is true.
     """
 
-    yes: FloatArray
+    truth: FloatArray
     log_ratio: FloatArray
-    says_yes: FloatArray
-    share: float
+    says: FloatArray
+    share: FloatArray
 
 
 def dawid_skene(
-    task: ArrayLike, worker: ArrayLike, value: ArrayLike, tasks: int, workers: int
+    task: ArrayLike, worker: ArrayLike, value: ArrayLike, tasks: int, workers: int, answers: int = 2
 ) -> DawidSkene:
-    """Learn truths and reliabilities of one yes/no question from answers alone, by EM.
+    """Learn truths and reliabilities of one question from what was said alone, by EM.
 
     The expectation maximisation of :func:`crowdtree.learning.dawid_skene.fit_dawid_skene`, with a
     tenth of an answer added to every cell of a worker's table, for at most 50 steps. What follows
-    for *no* is computed from what follows for *yes*, which takes half the time.
+    for the first answer is computed from what follows for the others: of two answers that takes
+    half the time.
 
     Parameters
     ----------
     task, worker
         Number of the task and of the worker of each answer, counted from 0.
     value
-        The answers, 0 or 1.
-    tasks, workers
+        The answers, by number.
+    tasks, workers, answers
         How many there are.
 
     References
     ----------
-    Dawid and Skene (1979), the binary case.
+    Dawid and Skene (1979).
 
     Examples
     --------
     >>> task, worker = [0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3
     >>> found = dawid_skene(task, worker, [1, 1, 0, 0, 0, 1, 1, 1, 0], 3, 3)
-    >>> found.yes.round().tolist(), bool(found.says_yes[2, 0] > 0.5)
+    >>> found.truth[1].round().tolist(), bool(found.says[0, 1, 2] > 0.5)
     ([1.0, 0.0, 1.0], True)
     """
     t, w, said = (np.asarray(a, dtype=np.int64) for a in (task, worker, value))
-    if not (len(t) == len(w) == len(said)) or np.any((said != 0) & (said != 1)):
+    if not (len(t) == len(w) == len(said)) or np.any((said < 0) | (said >= answers)):
         raise CrowdtreeError(
-            "dawid_skene: expected one task, one worker and one value (0 or 1) per answer"
+            f"dawid_skene: expected one task, one worker and one value (0 to {answers - 1}) per "
+            "answer"
         )
     order = np.argsort(t, kind="stable")
     start = np.concatenate([[0], np.cumsum(np.bincount(t, minlength=tasks))])
-    return _fit(start, w[order], said[order], workers, np.ones(tasks))
+    return _fit(start, w[order], said[order], workers, np.ones(tasks), answers, answers)
 
 
 def _fit(
-    start: IntArray, worker: IntArray, said: IntArray, workers: int, times: FloatArray
+    start: IntArray,
+    worker: IntArray,
+    said: IntArray,
+    workers: int,
+    times: FloatArray,
+    answers: int,
+    slots: int,
 ) -> DawidSkene:
     """Fit to answers that are sorted by task; `start` is where those of each task begin.
 
-    `times` is how many tasks have exactly these answers of these workers.
+    `times` is how many tasks have exactly these answers of these workers. What is said are the
+    answers, and "can't tell" where there are more `slots`.
     """
     from scipy.sparse import csr_array
 
     votes, tasks = np.diff(start), times.sum()
     cell = (said * workers + worker).astype(np.int32)
-    given = np.bincount(cell, np.repeat(times, votes), minlength=2 * workers)
-    shape = (len(votes), 2 * workers)
-    rows = csr_array((np.ones(len(cell)), cell, start.astype(np.int32)), shape=shape)
+    given = np.bincount(cell, np.repeat(times, votes), minlength=slots * workers)
+    rows = csr_array(
+        (np.ones(len(cell)), cell, start.astype(np.int32)), shape=(len(votes), slots * workers)
+    )
     columns = rows.T
-    yes = np.where(votes > 0, rows @ np.repeat([0.0, 1.0], workers) / np.maximum(votes, 1), 0.5)
+    counts = np.stack([rows @ np.repeat(np.eye(slots)[a], workers) for a in range(answers)])
+    told = counts.sum(axis=0)
+    truth = np.where(told > 0, counts / np.maximum(told, 1), 1 / answers)
     before = -np.inf
     for _ in range(MOST_STEPS):
-        counted = times * yes
-        share = np.clip(counted.sum() / tasks, LEAST_SHARE, 1 - LEAST_SHARE)
-        if_yes = np.asarray(columns @ counted)
-        held = np.stack([given - if_yes, if_yes]).reshape(2, 2, workers) + SMOOTHING
-        log_answer = np.log(held) - np.log(held[:, :1] + held[:, 1:])  # (truth, said, worker)
-        log_ratio = rows @ (log_answer[1] - log_answer[0]).ravel()
-        odds = log_ratio + np.log(share / (1 - share))
-        rest = np.exp(-np.abs(odds))
-        yes = np.where(odds >= 0, 1.0, rest) / (1.0 + rest)
+        counted = times * truth[1:]
+        others = np.clip(counted.sum(axis=1) / tasks, LEAST_SHARE, 1 - LEAST_SHARE)
+        share = np.array([max(1 - others.sum(), LEAST_SHARE), *others])
+        if_other = np.stack([np.asarray(columns @ each) for each in counted])
+        held = np.concatenate([given[None] - if_other.sum(axis=0), if_other])
+        held = held.reshape(answers, slots, workers) + SMOOTHING
+        log_answer = np.log(held) - np.log(held.sum(axis=1, keepdims=True))
+        log_ratio = np.stack([rows @ (each - log_answer[0]).ravel() for each in log_answer[1:]])
+        odds = log_ratio + np.log(others / share[0])[:, None]
+        highest = np.maximum(odds.max(axis=0), 0.0)
+        rest = np.concatenate([np.exp(-highest)[None], np.exp(odds - highest)])
+        total = rest.sum(axis=0)
+        truth = rest / total
         reached = (
-            given @ log_answer[0].ravel() + tasks * np.log(1 - share)
-            + times @ (np.maximum(odds, 0.0) + np.log(1.0 + rest))
+            given @ log_answer[0].ravel() + tasks * np.log(share[0])
+            + times @ (highest + np.log(total))
             + SMOOTHING * log_answer.sum()
         )  # fmt: skip
         if reached - before < TOLERANCE * given.sum():
             break
         before = reached
-    return DawidSkene(yes, log_ratio, np.exp(log_answer[:, 1].T), float(times @ yes / tasks))
+    log_ratio = np.concatenate([np.zeros((1, len(votes))), log_ratio])
+    return DawidSkene(truth, log_ratio, np.exp(log_answer), truth @ times / tasks)
 
 
 def simulate_dawid_skene(
@@ -173,21 +193,21 @@ def simulate_dawid_skene(
         raise CrowdtreeError(f"votes: expected a whole number from 1 to 32,000, got {votes}")
     if decoder not in get_args(Decoding):
         raise CrowdtreeError(f'decoder: expected "nearest" or "posterior", got {decoder!r}')
-    problem.require_yes_no("batch_dawid_skene")
     people = Crowd() if crowd is None else crowd
     key = int(generator(rng).integers(0, 2**63))
     block = people.block(problem, key, 0, items)
     assert isinstance(block, CrowdBlock)
     verdict = np.empty((items, problem.n_questions), dtype=np.int64)
-    log_ratio = np.empty((items, problem.n_questions))
+    log_ratio = np.zeros((int(problem.n_answers.max()), items, problem.n_questions))
     for question in range(problem.n_questions):
         fused = _fused(block, question, votes)
-        verdict[:, question] = fused.yes >= 0.5
-        log_ratio[:, question] = fused.log_ratio
-    log_posterior = normalised(np.log(problem.prior) + _evidence(problem, log_ratio))
+        verdict[:, question] = _likeliest(fused.truth)
+        log_ratio[: len(fused.log_ratio), :, question] = fused.log_ratio
+    prior = problem.prior if block.prior is None else block.prior
+    log_posterior = normalised(np.log(prior) + _evidence(problem, log_ratio))
     best = decide(log_posterior, problem.loss)
     nearest = decoder == "nearest"
-    label = nearest_codeword(problem, verdict) if nearest else best.label
+    label = nearest_codeword(problem, verdict, block.prior) if nearest else best.label
     referred = np.zeros(items, dtype=bool) if nearest else best.referred
     posterior, loss = np.exp(log_posterior), problem.loss
     return Run(
@@ -206,32 +226,39 @@ def simulate_dawid_skene(
 
 def _fused(block: CrowdBlock, question: int, votes: int) -> DawidSkene:
     """Draw all answers to one question and fuse them."""
-    items = len(block.truth)
+    items, answers = len(block.truth), int(block.problem.n_answers[question])
+    slots = answers + (block.problem.unsure is not None)
     rows, here = np.arange(items), np.full(items, question)
     said = np.zeros((items, votes), dtype=np.int64)
+    counts = np.zeros((block.model.slots, items), dtype=np.int64)
     for turn in range(votes):
-        yes = said[:, :turn].sum(axis=1)
-        said[:, turn] = block.answer(
-            rows, here, np.full(items, turn), np.stack([turn - yes, yes])
-        ).value
+        value = block.answer(rows, here, np.full(items, turn), counts).value
+        said[:, turn] = np.where(value == UNSURE, answers, value)
+        counts[np.where(value == UNSURE, len(counts) - 1, value), rows] += 1
     first = block.worker(rows, here, np.zeros(items, dtype=np.int64)).astype(np.int64)
-    kept, place, times = _distinct(first, said)
+    kept, place, times = _distinct(first, said, slots)
     worker = block.worker(rows[kept, None], here[kept, None], np.arange(votes)).astype(np.int64)
     start = np.arange(0, worker.size + 1, votes)
-    found = _fit(start, worker.ravel(), said[kept].ravel(), block.crowd.workers, times)
-    return found._replace(yes=found.yes[place], log_ratio=found.log_ratio[place])
+    flat = worker.ravel(), said[kept].ravel()
+    found = _fit(start, *flat, block.crowd.workers, times, answers, slots)
+    return found._replace(truth=found.truth[:, place], log_ratio=found.log_ratio[:, place])
 
 
-def _distinct(first: IntArray, said: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+def _likeliest(truth: FloatArray) -> NDArray[np.intp]:
+    """Likeliest answer of each task; of equals the last."""
+    return np.asarray(len(truth) - 1 - truth[::-1].argmax(axis=0))
+
+
+def _distinct(first: IntArray, said: IntArray, slots: int) -> tuple[IntArray, IntArray, FloatArray]:
     """One item of each kind, the kind of each item, and how many there are of each kind.
 
     Items are alike if the same people, who take turns from the `first`, `said` the same.
     """
     votes = said.shape[1]
-    if votes > MOST_MERGED:
+    if votes * math.log2(slots) > MOST_MERGED:
         every = np.arange(len(said))
         return every, every, np.ones(len(said))
-    key = (first << votes) + said @ (1 << np.arange(votes))
+    key = first * slots**votes + said @ slots ** np.arange(votes)
     _, kept, place, times = np.unique(
         key, return_index=True, return_inverse=True, return_counts=True
     )
@@ -240,9 +267,16 @@ def _distinct(first: IntArray, said: IntArray) -> tuple[IntArray, IntArray, Floa
 
 def _evidence(problem: Problem, log_ratio: FloatArray) -> FloatArray:
     """Logarithm of the probability of the answers under each class, up to a constant per item."""
-    dash = problem.outcome == DASH
-    told = product(log_ratio, np.where(problem.outcome == 1, 1.0, 0.0))
-    if dash.any():
-        either = np.logaddexp(0.0, log_ratio) - np.log(2.0)
-        told += product(either, dash.astype(np.float64))
+    answers = np.arange(len(log_ratio))[:, None, None]
+    exists = answers < problem.n_answers[:, None]
+    right = np.where(problem.outcome == DASH, exists, problem.right)
+    one = right.sum(axis=0) == 1
+    told = np.zeros((log_ratio.shape[1], problem.n_classes))
+    for ratio, mine in zip(log_ratio[1:], right[1:], strict=True):
+        told += product(ratio, np.where(one & mine, 1.0, 0.0))
+    sets = (right * (1 << answers)).sum(axis=0)
+    for every in np.unique(sets[~one]).tolist():  # each of these answers is equally often true
+        some = log_ratio[[a for a in range(len(log_ratio)) if every >> a & 1]]
+        either = np.logaddexp.reduce(some, axis=0) - np.log(len(some))
+        told += product(either, (sets == every).astype(np.float64))
     return np.asarray(told)

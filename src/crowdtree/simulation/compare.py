@@ -430,7 +430,7 @@ def _batch(problem: Problem, aim: _Aim, run: Simulate, items: int, rng: int) -> 
             lambda votes: run(BatchPolicy(problem, votes, "posterior")),
             BATCH_VOTES,
         ),
-        *([("batch, Dawid-Skene", fused, several)] if problem.is_yes_no else []),
+        ("batch, Dawid-Skene", fused, several),
         ("batch, nearest", lambda votes: run(BatchPolicy(problem, votes)), BATCH_VOTES),
     )
     for name, ask, counts in ways:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree.checking import check_call, describe_type
+from crowdtree.checking import check_call, check_share, describe_type
 from crowdtree.errors import CrowdtreeError
 from crowdtree.likelihood import (
     UNSURE,
@@ -27,6 +27,7 @@ from crowdtree.likelihood import (
     skilled_answers,
     urn,
 )
+from crowdtree.policy.item_prior import check_priors
 from crowdtree.policy.replay import as_answers, by_option, class_codes
 from crowdtree.problem import Problem, check_dependence
 from crowdtree.text import plural
@@ -37,7 +38,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 UintArray = NDArray[np.uint64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_ITEM, _CLASS, _ANSWER, _WORKER, _HARD = (np.uint64(n) for n in (1, 2, 3, 4, 5))
+_ITEM, _CLASS, _ANSWER, _WORKER, _HARD, _CLASSIFIER = (np.uint64(n) for n in range(1, 7))
 
 
 def mixed(values: UintArray) -> UintArray:
@@ -64,6 +65,11 @@ class Block(Protocol):
     """Some consecutive items and the people who answer about them."""
 
     truth: IntArray
+
+    @property
+    def prior(self) -> FloatArray | None:
+        """Own prior of each item over the classes, one row each; None where all start alike."""
+        ...
 
     def answer(
         self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any], counts: NDArray[Any]
@@ -124,6 +130,9 @@ class Crowd:
         `dependence` of the problem.
     known_skill
         Whether the policy knows the skill of each worker.
+    classifier_accuracy
+        Every item starts from what a classifier says about it, which names the right class this
+        often (else any other, all alike) and knows how often it errs. ``None``: without one.
 
     Examples
     --------
@@ -140,6 +149,7 @@ class Crowd:
     item_difficulty: float = 0.0
     shared_difficulty: float | None = None
     known_skill: bool = False
+    classifier_accuracy: float | None = None
 
     def __post_init__(self) -> None:
         check_call(Crowd, vars(self))
@@ -152,6 +162,8 @@ class Crowd:
             raise CrowdtreeError(f"spammers: expected a share from 0 to 1, got {self.spammers}")
         if self.shared_difficulty is not None:
             check_dependence(self.shared_difficulty, "shared_difficulty")
+        if self.classifier_accuracy is not None:
+            check_share("classifier_accuracy", self.classifier_accuracy)
 
     def block(self, problem: Problem, key: int, start: int, stop: int) -> Block:
         """Make some items of a run."""
@@ -171,6 +183,8 @@ class Crowd:
     def describe(self) -> dict[str, Any]:
         """Plain JSON of everything that matters."""
         found: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        if self.classifier_accuracy is None:
+            del found["classifier_accuracy"]
         found["problem"] = None if self.problem is None else describe_problem(self.problem)
         if self.yes_probability is not None:
             found["yes_probability"] = np.asarray(self.yes_probability).tolist()
@@ -352,6 +366,25 @@ class CrowdBlock:
         drawn = uniform(mixed(self.item ^ _HARD))
         return np.asarray(ndtri(np.clip(drawn, 1e-16, 1 - 1e-16)) * self.crowd.item_difficulty)
 
+    @cached_property
+    def prior(self) -> FloatArray | None:
+        """Posterior of each item given what the classifier says; None without a classifier.
+
+        Prior and channel are the true ones, so that it states its errors exactly.
+        """
+        right = self.crowd.classifier_accuracy
+        if right is None:
+            return None
+        classes = self.problem.n_classes
+        drawn = uniform(mixed(self.item ^ _CLASSIFIER))
+        # an error is as likely to be any of the other classes
+        step = 1 + np.floor((drawn - right) / (1 - right) * (classes - 1)).astype(np.int64)
+        said = (self.truth + np.where(drawn < right, 0, step.clip(1, classes - 1))) % classes
+        channel = np.full((classes, classes), (1 - right) / (classes - 1))
+        np.fill_diagonal(channel, right)
+        joint = self.problem.prior * channel[said]
+        return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
@@ -361,7 +394,8 @@ class Recorded:
 
     A missing answer (-1 or NaN, "not visible") costs nothing, and its question is not asked about
     that item again. The policy must not ask more often than there are repeats. `truth` is the class
-    of each item, by name or number.
+    of each item, by name or number. `prior` has one row per item, the probability of each class
+    from which the item starts (:class:`crowdtree.Opinions`); by default that of the problem.
 
     >>> Recorded([[0, 1], [1, 1]], truth=["cat", "dog"])
     Recorded(2 items x 2 questions, 1 answer each)
@@ -369,8 +403,11 @@ class Recorded:
 
     values: NDArray[np.int8]
     truth: NDArray[Any]
+    prior: FloatArray | None = None
 
-    def __init__(self, values: ArrayLike, truth: Sequence[str | int]) -> None:
+    def __init__(
+        self, values: ArrayLike, truth: Sequence[str | int], prior: ArrayLike | None = None
+    ) -> None:
         check_call(Recorded, locals())
         table = as_answers(values)
         classes = np.asarray(truth)
@@ -381,8 +418,14 @@ class Recorded:
                 "recorded: expected items x questions (x repeats) answers and one class per item, "
                 f"got shapes {table.shape} and {classes.shape}"
             )
+        rows = None if prior is None else np.asarray(prior, dtype=np.float64)
+        if rows is not None and (rows.ndim != 2 or len(rows) != len(table)):
+            raise CrowdtreeError(
+                f"recorded: prior: expected one row per item ({len(table)}), got shape {rows.shape}"
+            )
         object.__setattr__(self, "values", table[:, :, None] if table.ndim == 2 else table)
         object.__setattr__(self, "truth", classes)
+        object.__setattr__(self, "prior", rows)
 
     def block(self, problem: Problem, key: int, start: int, stop: int) -> Block:  # noqa: ARG002
         """Take some of the items; the key does not matter."""
@@ -392,27 +435,39 @@ class Recorded:
             )
         values = by_option(self.values, problem, "recorded")
         truth = class_codes(problem, self.truth[start:stop])
-        return _RecordedBlock(values[start:stop], truth, problem)
+        prior = None
+        if self.prior is not None:
+            prior = check_priors(problem, self.prior[start:stop], "recorded: prior")
+        return _RecordedBlock(values[start:stop], truth, problem, prior)
 
     def describe(self) -> dict[str, Any]:
         """Plain JSON that identifies these answers."""
         import hashlib
 
-        digest = hashlib.sha256(self.values.tobytes() + self.truth.tobytes()).hexdigest()
+        content = self.values.tobytes() + self.truth.tobytes()
+        if self.prior is not None:
+            content += self.prior.tobytes()
+        digest = hashlib.sha256(content).hexdigest()
         return {"recorded": digest, "shape": list(self.values.shape)}
 
     def __repr__(self) -> str:
         items, *sources, questions, repeats = self.values.shape
         many = "answer" if repeats == 1 else "answers"
-        size = (
-            f"{items} items x {f'{sources[0]} sources x ' if sources else ''}{questions} questions"
-        )
-        return f"Recorded({size}, {repeats} {many} each)"
+        among = f"{sources[0]} sources x " if sources else ""
+        own = "" if self.prior is None else ", own priors"
+        size = f"{items} items x {among}{questions} questions"
+        return f"Recorded({size}, {repeats} {many} each{own})"
 
 
 class _RecordedBlock:
-    def __init__(self, values: NDArray[np.int8], truth: IntArray, problem: Problem) -> None:
-        self.values, self.truth, self.problem = values, truth, problem
+    def __init__(
+        self,
+        values: NDArray[np.int8],
+        truth: IntArray,
+        problem: Problem,
+        prior: FloatArray | None,
+    ) -> None:
+        self.values, self.truth, self.problem, self.prior = values, truth, problem, prior
 
     def answer(
         self,

@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.likelihood import UNSURE, answers_before
+from crowdtree.likelihood import UNSURE, AnswerModel, answers_before
 from crowdtree.policy import AdaptivePolicy, Answer, BatchPolicy, Label, PlanPolicy, Policy
 from crowdtree.policy.base import Asked, decide, label_errors, normalised, product, to_option
 from crowdtree.policy.batch import nearest_codeword
+from crowdtree.policy.item_prior import start_of
 from crowdtree.policy.replay import MISSING
 from crowdtree.simulation.crowd import Answers, Block
+from crowdtree.tally import cast, leaders, vote_counts
 
 __all__ = ["REASONS", "BlockRun", "Walk", "blank", "run_block", "run_steps"]
 
@@ -43,14 +45,7 @@ class BlockRun(NamedTuple):
 
 def run_block(policy: Policy[Any], block: Block) -> BlockRun:
     """Run a policy over a block, vectorised where the policy supports it."""
-    if policy.bulk is None or (policy.bulk != "adaptive" and _can_be_unsure(block)):
-        return run_steps(policy, block)
-    return BULK[policy.bulk](policy, block)
-
-
-def _can_be_unsure(block: Block) -> bool:
-    """Whether some answers may be "can't tell"."""
-    return bool(np.any(getattr(block, "values", 0) == UNSURE))
+    return run_steps(policy, block) if policy.bulk is None else BULK[policy.bulk](policy, block)
 
 
 def run_steps(policy: Policy[Any], block: Block) -> BlockRun:
@@ -80,7 +75,8 @@ class Walk:
         self.counts = np.zeros((policy.problem.n_answers.max() + 1, options), dtype=np.int64)
         self.handed = np.zeros(options, dtype=np.int64)
         self.closed: set[Asked] = set()
-        self.state = policy.start()
+        self.prior = None if block.prior is None else block.prior[row]
+        self.state = start_of(policy, self.prior)
         self.label: Label | None = None
 
     def step(self) -> Answer | None:
@@ -128,7 +124,7 @@ class Walk:
 
     def revise(self, policy: Policy[Any]) -> bool:
         """Go on with another policy, all answers kept; whether a labelled item is open again."""
-        self.policy, state = policy, policy.start()
+        self.policy, state = policy, start_of(policy, self.prior)
         for answer in self.history:
             state = self._after(state, answer)
         self.state = state
@@ -174,9 +170,9 @@ def blank(block: Block, questions: int) -> BlockRun:
 class _Adaptive:
     """An adaptive policy for all items of a block at once; its hypotheses may be sub-types.
 
-    Items with the same answers so far share one row of the tables until an answer separates
-    them, so the first dozen steps cost almost nothing. Where answers are missing, items have
-    different numbers of answers at the same time.
+    Items with the same prior and answers so far share one row of the tables until an answer
+    separates them, so the first dozen steps cost almost nothing. Where answers are missing, items
+    have different numbers of answers at the same time.
     """
 
     def __init__(self, policy: AdaptivePolicy, block: Block) -> None:
@@ -184,10 +180,16 @@ class _Adaptive:
         self.found = blank(block, policy.problem.n_options)
         self.item = np.arange(len(block.truth))
         self.state = np.zeros(len(block.truth), dtype=np.int64)
-        self.log_posterior = policy.start().log_posterior[None, :]
-        shape = (policy.model.slots, 1, policy.problem.n_options)
+        self.prior: FloatArray | None = None
+        """Prior of each state over the classes, where items have their own."""
+        if block.prior is not None:
+            rows, self.state = np.unique(block.prior, axis=0, return_inverse=True)
+            self.prior = policy.own_prior(rows)
+        self.log_posterior = np.atleast_2d(policy.log_start(self.prior))
+        states = len(self.log_posterior)
+        shape = (policy.model.slots, states, policy.problem.n_options)
         self.counts = np.zeros(shape, dtype=np.int16)
-        self.answers = np.zeros(1, dtype=np.int64)
+        self.answers = np.zeros(states, dtype=np.int64)
         self.closed: NDArray[np.bool_] | None = None
 
     def run(self) -> BlockRun:
@@ -210,7 +212,8 @@ class _Adaptive:
         """Label what is sure enough or cannot go on; return the next question of every state."""
         policy = self.policy
         by_class = policy.by_class(self.log_posterior)
-        stated = policy.stated(by_class, self.answers)
+        log_prior = policy.log_prior_of(self.prior)
+        stated = policy.stated(by_class, self.answers, log_prior)
         best = decide(stated, policy.problem.loss)
         posterior = np.exp(self.log_posterior)
         few = self.answers < policy.least_answers
@@ -219,12 +222,15 @@ class _Adaptive:
         if policy.may_give_up:
             rows = np.flatnonzero((reason < 0) & ~few)
             asked = self.counts[:, rows].sum(axis=0)
-            given_up = policy.hopeless(stated[rows], by_class[rows], asked, self.answers[rows])
+            start = log_prior if self.prior is None else log_prior[rows]
+            given_up = policy.hopeless(
+                stated[rows], by_class[rows], asked, self.answers[rows], log_prior=start
+            )
             reason[rows[given_up[:, 0]]] = REASONS.index("undecided")
         question = self._questions(np.flatnonzero(reason < 0), posterior)
         lacking = np.flatnonzero((reason < 0) & few & (question < 0))
         if len(lacking):  # nothing is in doubt: ask what told most at first
-            first = np.tile(np.exp(policy.start().log_posterior), (len(posterior), 1))
+            first = np.broadcast_to(np.exp(policy.log_start(self.prior)), posterior.shape)
             question[lacking] = self._questions(lacking, first)[lacking]
         reason = np.where((reason < 0) & (question < 0), 2, reason)
         reason = np.where((reason >= 0) & best.referred, REASONS.index("referred"), reason)
@@ -267,6 +273,7 @@ class _Adaptive:
         asked = question[parent]
         rows = np.arange(len(parent))
         self.counts, self.answers = self.counts[:, parent], self.answers[parent]
+        self.prior = None if self.prior is None else self.prior[parent]
         model = self.policy.model
         before = model.before(self.counts, rows, asked)
         evidence = model.evidence(asked, value, said.skill, before)
@@ -290,18 +297,27 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
     """All items go down the tree together, one answer each per round."""
     found = blank(block, policy.problem.n_questions)
     tree = policy.plan.tree
-    logs, rho = policy.model.logs, policy.model.shared_difficulty
+    logs, rho = _finite_logs(policy.model), policy.model.shared_difficulty
     n = len(block.truth)
-    log_posterior = np.tile(np.log(policy.problem.prior), (n, 1))
+    prior = policy.own_prior(block.prior)
+    log_posterior = _first(policy, prior, n)
     item, node = np.arange(n), np.zeros(n, dtype=np.int64)
-    yes, no, first = (np.zeros(n, dtype=np.int64) for _ in range(3))
+    tally, given = np.zeros((policy.model.slots, n), dtype=np.int64), np.zeros(n, dtype=np.int64)
     children, questions = tree.children.astype(np.int64), tree.question.astype(np.int64)
     reason = np.full(tree.n_leaves, REASONS.index("leaf"), dtype=np.int8)
     reason[list(policy.voted.handed_over)] = REASONS.index(policy.handing_over)
+
+    def voted(rows: NDArray[np.intp]) -> FloatArray:
+        """Evidence of the votes at the nodes of some items."""
+        votes, asked = vote_counts(tally[: len(logs)].take(rows, axis=1)), question[rows]
+        return np.asarray(
+            sum(n[:, None] * table[asked] for n, table in zip(votes, logs, strict=True))
+        )
+
     while len(item):
         question = questions[node]
-        before = np.stack([no, yes])
-        said = block.answer(item, question, yes + no, before)
+        before = vote_counts(tally)
+        said = block.answer(item, question, given, before)
         there = said.value != MISSING
         found.asked[:] += np.bincount(question[there], minlength=len(found.asked))
         found.answers[item] += there
@@ -310,84 +326,107 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
         if not at_once:
             told = policy.model.evidence(question, value, said.skill, before)
             log_posterior[item] += np.where(there[:, None], told, 0.0)
-        first = np.where((yes + no == 0) & there, value, first)
-        yes, no = yes + (value == 1), no + (value == 0)
-        verdict = policy.verdicts(node, found.answers[item], yes, no, first)
+        slot = _slots(value, len(tally))
+        if there.all():
+            cast(tally, slot, given)
+        else:
+            cast(tally, slot[there], given[there], np.flatnonzero(there))
+        given = given + there
+        verdict = policy.verdicts(node, found.answers[item], given, tally)
         if not there.all():
-            gone = ~there
-            verdict[gone] = policy.passed_over(
-                log_posterior[item[gone]], question[gone], yes[gone], no[gone], first[gone]
-            )
-        over = verdict >= 0
+            gone = np.flatnonzero(~there)
+            left = log_posterior[item[gone]] + (voted(gone) if at_once else 0.0)
+            verdict[gone] = policy.passed_over(left, node[gone], tally[:, gone])
+        over = np.flatnonzero(verdict >= 0)
         if at_once:
-            rows, q = item[over], question[over]
-            log_posterior[rows] += yes[over, None] * logs[1, q] + no[over, None] * logs[0, q]
-        node = np.where(over, children[node, np.maximum(verdict, 0)], node)
-        yes, no = np.where(over, 0, yes), np.where(over, 0, no)
+            log_posterior[item[over]] += voted(over)
+        node[over] = children[node[over], verdict[over]]
+        tally[:, over] = given[over] = 0
         leaf = node < 0
         if leaf.any():
             found.label[item[leaf]] = policy.voted.leaf_label[~node[leaf]]
             found.reason[item[leaf]] = reason[~node[leaf]]
-            stay = ~leaf
-            item, node, yes, no, first = item[stay], node[stay], yes[stay], no[stay], first[stay]
-    _state(policy, log_posterior, found)
+            stay = np.flatnonzero(~leaf)
+            item, node, given, tally = item[stay], node[stay], given[stay], tally.take(stay, axis=1)
+    _state(policy, log_posterior, found, prior)
     return found
+
+
+def _first(policy: PlanPolicy | BatchPolicy, prior: FloatArray | None, items: int) -> FloatArray:
+    """Log posterior of each item before any answer."""
+    return np.log(np.tile(policy.problem.prior, (items, 1)) if prior is None else prior)
+
+
+def _slots(value: IntArray, slots: int) -> IntArray:
+    """Places of answers in a tally: the last one is that of "can't tell"."""
+    unsure = value == UNSURE
+    return np.where(unsure, slots - 1, value) if unsure.any() else value
+
+
+def _finite_logs(model: AnswerModel) -> FloatArray:
+    """Logarithms of the answers that are evidence, 0 for answers that a question does not have."""
+    logs = model.logs[: len(model.answers)]
+    return np.where(np.isfinite(logs), logs, 0.0)
 
 
 def _run_batch(policy: BatchPolicy, block: Block) -> BlockRun:
     problem, n = policy.problem, len(block.truth)
     found = blank(block, problem.n_questions)
-    log_posterior = np.tile(np.log(problem.prior), (n, 1))
+    prior = policy.own_prior(block.prior)
+    log_posterior = _first(policy, prior, n)
     verdict = np.zeros((n, problem.n_questions), dtype=np.int64)
-    alike = np.zeros((2, problem.n_questions, n))
-    """Answers no and yes of people who are all alike: their order does not matter."""
+    alike = np.zeros((len(policy.model.answers), problem.n_questions, n))
+    """Answers of people who are all alike: their order does not matter."""
     item = np.arange(n)
     for q in range(problem.n_questions):
-        votes = np.zeros((2, n), dtype=np.int64)
-        no, yes = votes
-        first = np.full(n, -1)
+        tally = np.zeros((policy.model.slots, n), dtype=np.int64)
+        questions, at_once = np.full(n, q), True
         at: Any = slice(None)  # who is asked on; a view, as long as that is everybody
         for repeat in range(policy.votes_per_question):
-            rows = item[at]
-            question = np.full(len(rows), q)
-            said = block.answer(rows, question, np.full(len(rows), repeat), votes[:, at])
-            there = said.value != MISSING
+            rows, question, before = item[at], questions[at], tally[:, at]
+            if repeat:  # before the first answer the tally is all 0
+                before = vote_counts(before)
+            said = block.answer(rows, question, np.full(len(rows), repeat), before)
+            value, skill = said.value.astype(np.int64), said.skill
+            there = value != MISSING
             if not there.all():  # a missing answer ends the vote
-                at, question = rows[there], question[there]
-                skill = None if said.skill is None else said.skill[there]
-                said = Answers(said.value[there], skill)
-            value = said.value.astype(np.int64)
-            if said.skill is not None or policy.model.shared_difficulty:
-                log_posterior[at] += policy.model.evidence(
-                    question, value, said.skill, votes[:, at]
-                )
-            else:
-                alike[1, q, at] += value
-                alike[0, q, at] += 1 - value
-            if repeat == 0:
-                first[at] = value
-            yes[at] += value
-            no[at] += 1 - value
-        verdict[:, q] = np.where(yes == no, first, yes > no)
-        found.answers[:] += (yes + no).astype(np.int32)
-        found.asked[q] = int((yes + no).sum())
-    for counts, logs in zip(alike, policy.model.logs, strict=False):
-        log_posterior += product(counts.T, logs)
+                at, before, value = rows[there], before[:, there], value[there]
+                skill = None if skill is None else skill[there]
+            if skill is not None or policy.model.shared_difficulty:
+                log_posterior[at] += policy.model.evidence(questions[at], value, skill, before)
+                at_once = False
+            cast(tally, _slots(value, len(tally)), repeat, item[at])
+        counts = vote_counts(tally)
+        if at_once:
+            alike[:, q] = counts[: len(alike)]
+        verdict[:, q] = leaders(tally[:-1])
+        given = counts.sum(axis=0)
+        np.add(found.answers, given, out=found.answers, casting="same_kind")
+        found.asked[q] = int(given.sum())
+    for votes, logs in zip(alike, _finite_logs(policy.model), strict=True):
+        log_posterior += product(votes.T, logs)
     found.reason[:] = REASONS.index("questions")
     if policy.decoder == "nearest":
-        found.label[:] = nearest_codeword(problem, verdict)
+        found.label[:] = nearest_codeword(problem, verdict, prior)
     else:
-        stated = policy.stated(normalised(log_posterior), found.answers)
+        log_prior = policy.log_prior_of(prior)
+        stated = policy.stated(normalised(log_posterior), found.answers, log_prior)
         best = decide(stated, problem.loss)
         found.label[:] = best.label
         found.reason[best.referred] = REASONS.index("referred")
-    _state(policy, log_posterior, found)
+    _state(policy, log_posterior, found, prior)
     return found
 
 
-def _state(policy: PlanPolicy | BatchPolicy, log_posterior: FloatArray, found: BlockRun) -> None:
+def _state(
+    policy: PlanPolicy | BatchPolicy,
+    log_posterior: FloatArray,
+    found: BlockRun,
+    prior: FloatArray | None,
+) -> None:
     """State the error and the expected loss of each label."""
-    posterior = np.exp(policy.stated(normalised(log_posterior), found.answers))
+    log_prior = policy.log_prior_of(prior)
+    posterior = np.exp(policy.stated(normalised(log_posterior), found.answers, log_prior))
     found.posterior_error[:] = label_errors(posterior, found.label)
     loss = policy.problem.loss
     if loss is None:

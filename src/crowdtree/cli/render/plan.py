@@ -28,7 +28,7 @@ MOST_NAMES = 6
 """Names of a folded subtree that are printed."""
 LEGEND = (
     "recall: of the items of a class, how many get its label; "
-    "precision: of the items with a label, how many are of its class"
+    "precision: of the items that end there, how many are of its class"
 )
 
 

@@ -35,6 +35,30 @@ def show_choices(console: Any, choices: Any) -> None:
     for note in choices.notes:
         console.print(f"[dim]{note}[/]")
     console.print()
+    if choices.mixes:
+        show_mixes(console, choices.mixes)
+
+
+def show_mixes(console: Any, mixes: Any) -> None:
+    """Print mixes of sources, the chosen one first, with the cost of each source."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("sources that are asked")
+    sources = list(mixes[0].cost)
+    for name in ("cost", "wrong", *sources):
+        table.add_column(name, justify="right")
+    for mix in mixes:
+        found = mix.performance
+        if found is None:
+            cells = ["out of reach", *[""] * (1 + len(sources))]
+        else:
+            each = [number(mix.cost[name]) if mix.cost.get(name) else "" for name in sources]
+            cells = [number(found.cost), percent(found.error), *each]
+        table.add_row(mix.name, *cells)
+    console.print("Cost per item, in all and by source:")
+    console.print(table)
+    console.print()
 
 
 def show_frontier(console: Any, points: Any, chosen: Any, *, priced: bool, undecided: bool) -> None:

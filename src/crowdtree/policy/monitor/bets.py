@@ -13,10 +13,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.likelihood import urn
+from crowdtree.likelihood import UNSURE, urn
 from crowdtree.policy.base import FloatArray
 from crowdtree.policy.monitor.past import Said
-from crowdtree.policy.revising import Table
+from crowdtree.policy.revising import (
+    MOST_OF_GUESSING,
+    Table,
+    guessing_error,
+    with_error,
+    wrong_share,
+)
 
 __all__ = ["ALIKE", "CHANCES", "DEPENDENCES", "SHARES", "After", "Bets", "ItemBets", "Key"]
 
@@ -39,7 +45,6 @@ SHARES = {
 """Weights of the ways to be wrong; those of questions, classes and kinds are shared among them."""
 ALIKE = ("dependence", "prior")
 """Subjects whose alternatives have equal weights."""
-_NEAR_HALF = 0.49
 _LEAST = 1e-300  # a hypothesis that is ruled out can come back
 _HIGHEST = 700.0  # logarithm beyond which numbers overflow
 
@@ -75,8 +80,8 @@ class ItemBets:
         self.place: dict[Key, slice] = {}
         self.rows: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.log_ratios: FloatArray = np.zeros(classes * len(CHANCES))
-        self.counts: dict[int, list[int]] = {}
-        """Yeses and answers per question."""
+        self.counts: dict[int, NDArray[np.int64]] = {}
+        """Answers to each question, as the model counts them."""
         self.after: dict[Said, After] = {}
         """What follows from one more answer, where that was computed before."""
 
@@ -139,10 +144,24 @@ class Bets:
         one_each = np.array_equal(class_of, np.arange(len(class_of)))
         self._member = None if one_each else np.eye(self.classes)[class_of]
         self._asked: dict[tuple[int, int], _Asked] = {}
+        self._known: dict[int, tuple[FloatArray, FloatArray]] = {}
+        self._none = np.zeros(table.model.slots, dtype=np.int64)
 
-    def yes_given(self, item: ItemBets, question: int) -> FloatArray:
-        """P(yes | hypothesis) of the next answer to a question about an item."""
-        return self.table.model.yes_given(question, 0.0, *item.counts.get(question, (0, 0)))
+    def chances(self, item: ItemBets, question: int) -> FloatArray:
+        """P(answer | hypothesis) of the next answer to a question about an item."""
+        before = item.counts.get(question)
+        if before is None or not self.table.model.shared_difficulty:
+            return self._tables(question)[0]
+        return self.table.model.chances(question, 0.0, before)
+
+    def is_evidence(self, said: Said) -> bool:
+        """Whether the table has a probability of the answer, which "can't tell" may lack."""
+        return said.answer.value != UNSURE or self.table.model.knows_unsure
+
+    def _evidence_before(self, item: ItemBets, question: int) -> int:
+        """Answers to a question about an item so far, those that are evidence."""
+        before = item.counts.get(question, self._none)
+        return int((before if self.table.model.knows_unsure else before[:-1]).sum())
 
     def tell(self, item: ItemBets, said: Said) -> None:
         """Multiply the likelihoods of an item by those of one more answer.
@@ -150,22 +169,23 @@ class Bets:
         The item must have the alternatives that :meth:`needs` names.
         """
         question, value, *_ = said.answer
-        before = item.counts.setdefault(question, [0, 0])
-        asked = self._one(question, value, *before)
-        for key in self._errors(said):
-            item.chance[item.place[key]] *= asked.ratio
-        if before[1]:
-            other = _urns(self.table.model.yes[question], *before)
-            item.chance[item.place["dependence", ""]] *= _of(other, value) / asked.plain
-        item.cells += asked.log_ratio
-        chance = item.chance
-        chance *= asked.plain
-        total = np.add.reduce(chance, axis=1)
-        chance /= total[:, None]
-        np.maximum(chance, _LEAST, out=chance)
-        item.logs += np.log(total)
-        before[0] += value
-        before[1] += 1
+        slot, asked = self.table.model.slot(value), self._evidence_before(item, question)
+        before = item.counts.setdefault(question, self._none.copy())
+        if self.is_evidence(said):
+            now = self._one(question, slot, int(before[slot]), asked)
+            for key in self._errors(said):
+                item.chance[item.place[key]] *= now.ratio
+            if asked:
+                other = _urns(self._tables(question)[0][slot], int(before[slot]), asked)
+                item.chance[item.place["dependence", ""]] *= other / now.plain
+            item.cells += now.log_ratio
+            chance = item.chance
+            chance *= now.plain
+            total = np.add.reduce(chance, axis=1)
+            chance /= total[:, None]
+            np.maximum(chance, _LEAST, out=chance)
+            item.logs += np.log(total)
+        before[slot] += 1
 
     def refresh(self, item: ItemBets) -> None:
         """Compute the likelihood ratios from what was told."""
@@ -180,8 +200,10 @@ class Bets:
 
     def needs(self, item: ItemBets, said: Said) -> list[tuple[Key, int]]:
         """Alternatives that an answer concerns and that the item does not have yet."""
+        if not self.is_evidence(said):
+            return []
         keys = [(key, len(CHANCES)) for key in self._errors(said)]
-        if item.counts.get(said.answer.question, (0, 0))[1]:
+        if self._evidence_before(item, said.answer.question):
             keys.append((("dependence", ""), len(DEPENDENCES)))
         return [(key, count) for key, count in keys if key not in item.place]
 
@@ -189,39 +211,42 @@ class Bets:
         """Ways to be wrong about the errors that an answer tells about."""
         return ("table", ""), ("question", str(said.answer.question)), ("kind", said.kind)
 
-    def _one(self, question: int, value: int, yes: int, asked: int) -> _Asked:
-        model, rho = self.table.model, self.table.model.shared_difficulty
-        if rho and asked:
-            others = urn(self._alternatives(question), rho, yes, asked)
-            return _asked(urn(model.yes[question], rho, yes, asked), others, value)
-        found = self._asked.get((question, value))
-        if found is None:
-            found = _asked(model.yes[question], self._alternatives(question), value)
-            self._asked[question, value] = found
-        return found
+    def _one(self, question: int, slot: int, same: int, asked: int) -> _Asked:
+        """Probabilities of an answer after `asked` answers, of which so many were the `same`."""
+        rho, key = self.table.model.shared_difficulty, (question, slot)
+        shared = rho and asked
+        if not shared and key in self._asked:
+            return self._asked[key]
+        plain, others = (each[slot] for each in self._tables(question))
+        if shared:
+            return _asked(urn(plain, rho, same, asked), urn(others, rho, same, asked))
+        self._asked[key] = _asked(plain, others)
+        return self._asked[key]
 
-    def _alternatives(self, question: int) -> FloatArray:
-        """P(yes | hypothesis) with other errors, one row per alternative."""
-        yes, sign = self.table.model.yes[question], self.table.model.sign[question]
-        error = np.where(sign > 0, 1 - yes, yes)
-        most = np.maximum(error, _NEAR_HALF)
+    def _tables(self, question: int) -> tuple[FloatArray, FloatArray]:
+        """P(answer | hypothesis), and the same with other errors."""
+        if question not in self._known:
+            share = self.table.model.chances(question)
+            self._known[question] = share, self._alternatives(question, share)
+        return self._known[question]
+
+    def _alternatives(self, question: int, share: FloatArray) -> FloatArray:
+        """Answers with other errors, as ``[answer, alternative, hypothesis]``."""
+        telling, right = share[:-1], self.table.model.right[:-1, question]
+        error, guessed = wrong_share(telling, right), guessing_error(telling, right)
+        most = np.maximum(error, MOST_OF_GUESSING * guessed)
         others = [np.minimum(error * times, most) for times in MULTIPLES]
-        others.append(error + GUESSES * (0.5 - error))
-        made = np.stack(others)
-        return np.where(sign > 0, 1 - made, np.where(sign < 0, made, yes))
+        others.append(error + GUESSES * (guessed - error))
+        made = [np.vstack([with_error(telling, right, other), share[-1:]]) for other in others]
+        return np.stack(made, axis=1)
 
 
-def _asked(yes: FloatArray, others: FloatArray, value: int) -> _Asked:
-    plain = _of(yes, value)
-    ratio = _of(others, value) / plain
+def _asked(plain: FloatArray, others: FloatArray) -> _Asked:
+    ratio = others / plain
     return _Asked(plain, ratio, np.log(ratio))
 
 
-def _urns(share: FloatArray, yes: int, asked: int) -> FloatArray:
-    """Probability of yes under each of the dependences; see :func:`crowdtree.likelihood.urn`."""
+def _urns(share: FloatArray, same: int, asked: int) -> FloatArray:
+    """Probability of an answer under each dependence; see :func:`crowdtree.likelihood.urn`."""
     own = 1 - DEPENDENCES
-    return np.asarray((own * share + DEPENDENCES * yes) / (own + DEPENDENCES * asked))
-
-
-def _of(yes: FloatArray, value: int) -> FloatArray:
-    return yes if value else 1 - yes
+    return np.asarray((own * share + DEPENDENCES * same) / (own + DEPENDENCES * asked))

@@ -39,7 +39,7 @@ def find(
         return evidence.get((subject, name), 0.0)
 
     made = []
-    definite = found.answers * (assumed.model.sign != 0)
+    definite = found.answers * assumed.definite
     for q, name in enumerate(problem.questions):
         only = np.arange(len(definite))[:, None] == q
         facts = _errors(assumed, found, definite * only, float(found.sd[q]))

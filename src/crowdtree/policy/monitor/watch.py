@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -272,12 +273,16 @@ class Monitor(HtmlShown):
 
     def _surprise(self, held: ItemBets, said: Said) -> tuple[float, float]:
         """How surprising an answer is under the table, and an answer is expected to be, in bits."""
-        share = self._bets.yes_given(held, said.answer.question)
-        yes = min(max(float(held.posterior @ share), 1e-12), 1 - 1e-12)
-        bits = -math.log2(yes), -math.log2(1 - yes)
-        return bits[0] if said.answer.value else bits[1], yes * bits[0] + (1 - yes) * bits[1]
+        if not self._bets.is_evidence(said):
+            return 0.0, 0.0
+        chances = self._bets.chances(held, said.answer.question) @ held.posterior
+        bits = [-math.log2(min(max(chance, 1e-12), 1 - 1e-12)) for chance in chances.tolist()]
+        expected = math.fsum(map(operator.mul, chances.tolist(), bits))
+        return bits[self.table.model.slot(said.answer.value)], expected
 
     def _score(self, said: Said, after: After) -> None:
+        if not self._bets.is_evidence(said):
+            return
         for key in (("question", str(said.answer.question)), ("kind", said.kind)):
             score = self._scores.setdefault(key, [0, 0.0, 0.0])
             score[0] += 1
@@ -349,7 +354,7 @@ class Monitor(HtmlShown):
 
     def estimate(self) -> Estimated:
         """Estimate the table from the answers so far, with the assumed table as the prior."""
-        return estimate(self.table, Gathered.of(self.past.items()))
+        return estimate(self.table, Gathered.of(self.past.items(), self.table.model.slots))
 
     def findings(self, estimated: Estimated | None = None) -> list[Finding]:
         """Say what the answers say about questions, classes and dependence; likeliest first."""

@@ -34,6 +34,7 @@ from crowdtree.store.replay.reconcile import Sums
 from crowdtree.store.replay.tolerance import ABSOLUTE, RELATIVE
 from crowdtree.store.serving.item import ServedCampaign
 from crowdtree.store.votes import counted_votes
+from crowdtree.tally import Tally, cast, orders, vote_counts
 
 FATES = ("counted", "surplus", "late")
 COUNTED, SURPLUS, LATE, NO_LINE = range(4)
@@ -135,15 +136,13 @@ class _Walked:
     """Where the answers lead each item of a page."""
 
     node: Ints
-    yes: Ints
-    no: Ints
-    first: Ints
+    tally: Tally
     answers: Ints
     log_posterior: NDArray[np.float64]
     came_by: Bools
     """Which questions (columns) an item has come to."""
     said: NDArray[np.uint16]
-    """The answers that counted, in order: twice the question plus the value plus 1."""
+    """The answers that counted, in order: 1 plus the question's first number plus the value."""
     wrong: Bools
     """Whether an answer has another fate than is stored."""
     moves: list[tuple[Ints, Ints, Ints]] = field(default_factory=list)
@@ -160,6 +159,7 @@ class PlainReplay:
         self.policy: PlanPolicy = campaign.policy  # type: ignore[assignment]
         self.question = self.policy.plan.tree.question.astype(np.int64)
         self.children = self.policy.plan.tree.children.astype(np.int64)
+        self.width = self.children.shape[1]
         self.paths: dict[tuple[bytes, str], bool] = {}
 
     @staticmethod
@@ -201,9 +201,7 @@ class PlainReplay:
         begin = np.cumsum(count) - count
         found = _Walked(
             node=np.zeros(n, dtype=np.int64),
-            yes=np.zeros(n, dtype=np.int64),
-            no=np.zeros(n, dtype=np.int64),
-            first=np.full(n, -1),
+            tally=np.zeros((policy.model.slots, n), dtype=np.int64),
             answers=np.zeros(n, dtype=np.int64),
             log_posterior=np.tile(policy.start().log_posterior, (n, 1)),
             came_by=np.zeros((n, policy.problem.n_questions), dtype=bool),
@@ -220,21 +218,21 @@ class PlainReplay:
             fate = np.where(wanted, COUNTED, np.where(node >= 0, SURPLUS, LATE))
             found.wrong[item] |= fate != now.fate
             item, now, node = item[wanted], now.chosen(wanted), node[wanted]
-            yes, no = found.yes[item], found.no[item]
-            told = policy.model.evidence(now.question, now.value, now.skill, np.stack([no, yes]))
+            before = vote_counts(found.tally.take(item, axis=1))
+            told = policy.model.evidence(now.question, now.value, now.skill, before)
             told = told * weight[place[wanted], None]
             found.log_posterior[item] = normalised(found.log_posterior[item] + told)
-            found.said[item, found.answers[item]] = 2 * now.question + now.value + 1
+            found.said[item, found.answers[item]] = self.width * now.question + now.value + 1
             found.answers[item] += 1
-            first = np.where(yes + no == 0, now.value, found.first[item])
-            yes, no = yes + now.value, no + 1 - now.value
-            verdict = policy.verdicts(node, found.answers[item], yes, no, first)
+            given = before.sum(axis=0)
+            cast(found.tally, now.value, given, item)
+            tally = found.tally.take(item, axis=1)
+            verdict = policy.verdicts(node, found.answers[item], given + 1, tally)
             over = verdict >= 0
             left = node
             node = np.where(over, self.children[node, np.maximum(verdict, 0)], node)
             found.moves.append((item[over], left[over], node[over]))
-            found.node[item], found.first[item] = node, np.where(over, -1, first)
-            found.yes[item], found.no[item] = np.where(over, 0, yes), np.where(over, 0, no)
+            found.node[item], found.tally[:, item] = node, tally * ~over
             there = node >= 0
             found.came_by[item[there], self.question[node[there]]] = True
         return found
@@ -248,16 +246,16 @@ class PlainReplay:
             states = json.loads(f"[{','.join(rows[k].state or '' for k in place.tolist())}]")
             if len(states) != len(place) or not set(map(frozenset, states)) <= {STATE}:
                 return good
-            numbers = np.array(list(map(_numbers, states)), dtype=np.float64)
-            numbers = numbers.reshape(len(place), 5)
+            numbers = np.array([self._numbers(state) for state in states], dtype=np.float64)
             stored = np.array(list(map(POSTERIOR, states)), dtype=np.float64)
         except (TypeError, ValueError):
             return good
         replayed = walked.log_posterior[place]
-        if stored.shape != replayed.shape:
+        tally = walked.tally[:, place]
+        walk = [walked.node[place], walked.answers[place], *vote_counts(tally), *orders(tally)]
+        expected = np.stack(walk, axis=1)
+        if stored.shape != replayed.shape or numbers.shape != expected.shape:
             return good
-        columns = (walked.node, walked.yes, walked.no, walked.first, walked.answers)
-        expected = np.stack([column[place] for column in columns], axis=1)
         good[place] = (numbers == expected).all(axis=1) & _close(stored, replayed).all(axis=1)
         return good
 
@@ -292,7 +290,7 @@ class PlainReplay:
             if len(self.paths) > 100_000:
                 self.paths.clear()
             codes = np.frombuffer(said, dtype=np.uint16)
-            votes = [((c - 1) // 2, (c - 1) % 2, "counted") for c in codes.tolist() if c]
+            votes = [(*divmod(c - 1, self.width), "counted") for c in codes.tolist() if c]
             try:
                 found = json.loads(stored)
             except ValueError:
@@ -332,14 +330,20 @@ class PlainReplay:
         return np.asarray(good)
 
     def _state(self, walked: _Walked, item: int) -> PlanState:
-        first = int(walked.first[item])
+        order = orders(walked.tally[:, [item]])[:, 0].tolist()
         return PlanState(
             node=int(walked.node[item]),
-            counts=(int(walked.no[item]), int(walked.yes[item]), 0),
-            order=() if first < 0 else (first, 1 - first),
+            counts=tuple(vote_counts(walked.tally[:, item]).tolist()),
+            order=tuple(answer for answer in order if answer >= 0),
             answers=int(walked.answers[item]),
             log_posterior=walked.log_posterior[item],
         )
+
+    def _numbers(self, state: dict[str, Any]) -> list[int]:
+        """Node, answers, votes and their order in a stored state."""
+        order = state["order"]
+        unused = [-1] * (self.policy.model.slots - len(order))
+        return [state["node"], state["answers"], *state["counts"], *order, *unused]
 
     def _add(self, status: Ints, labels: _Labels, lines: _Lines, good: Bools) -> None:
         """Add the items that agree to the sums of the campaign."""
@@ -389,8 +393,8 @@ class PlainReplay:
 
     def _add_workers(self, lines: _Lines, cls: Ints) -> None:
         who, place = np.unique(lines.worker, return_inverse=True)
-        truth = self.campaign.problem.outcome[lines.question, np.maximum(cls, 0)]
-        judged = (cls >= 0) & (lines.fate == COUNTED) & (truth != DASH)
+        problem, cell = self.campaign.problem, (lines.question, np.maximum(cls, 0))
+        judged = (cls >= 0) & (lines.fate == COUNTED) & (problem.outcome[cell] != DASH)
         accepted = (lines.fate == COUNTED) | (lines.overdue == 0)  # as record.is_accepted
         counts = {
             "answers": np.ones(len(place)),
@@ -398,7 +402,7 @@ class PlainReplay:
             "overdue": lines.overdue,
             "earned": lines.price,
             "judged": judged,
-            "agreed": judged & (truth == lines.value),
+            "agreed": judged & problem.right[lines.value, *cell],
         }
         for name, added in counts.items():
             summed = np.bincount(place, added.astype(np.float64), minlength=len(who))
@@ -432,10 +436,11 @@ def _leases_agree(lines: _Lines, policy: PlanPolicy) -> Bools:
     """Whether each lease has one answer and says so, or has none."""
     answered = (lines.fate >= 0) & (lines.fate < NO_LINE)
     answered &= (lines.attempts == 1) & (lines.state == LeaseState.ANSWERED)
-    answered &= (lines.value == 0) | (lines.value == 1)
     waiting = (lines.fate == NO_LINE) & (lines.attempts == 0)
     waiting &= np.isin(lines.state, (LeaseState.ACTIVE, LeaseState.EXPIRED, LeaseState.WITHDRAWN))
     known = (lines.question >= 0) & (lines.question < policy.problem.n_questions)
+    count = policy.problem.n_answers[np.where(known, lines.question, 0)]
+    answered &= (lines.value >= 0) & (lines.value < count)
     order = np.argsort(lines.lease, kind="stable")
     twice = np.zeros(len(order), dtype=bool)
     same = np.diff(lines.lease[order]) == 0
@@ -450,10 +455,3 @@ def _any(item: Ints, which: Bools, n: int) -> Bools:
 
 def _close(stored: NDArray[np.float64], replayed: NDArray[np.float64]) -> Bools:
     return np.asarray(np.isclose(stored, replayed, rtol=RELATIVE, atol=ABSOLUTE))
-
-
-def _numbers(state: dict[str, Any]) -> tuple[int, ...]:
-    """Node, votes for yes and no, first answer and answers of a stored state."""
-    no, yes, unsure = state["counts"]
-    first = state["order"][0] if state["order"] else -1
-    return state["node"], yes, no + unsure, first, state["answers"]

@@ -1,0 +1,213 @@
+"""Scores of models at one question, beside what a single person reaches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from crowdtree.judging.agreement import IntArray
+from crowdtree.judging.intervals import FloatArray, Interval, bootstrap, mean_difference, share
+from crowdtree.judging.leave_out import LeaveOneOut, indicator
+from crowdtree.judging.question import QuestionAnswers
+from crowdtree.judging.result import (
+    ANOTHER,
+    PERSON,
+    Against,
+    Drift,
+    LabelScore,
+    PersonTest,
+    Reference,
+    Together,
+)
+
+GROUPS = 30
+"""Groups of people that are left out to see how much depends on who the people are."""
+MIN_ITEMS = 30
+"""Items from which one person is tested against a model (Calderon and others 2025)."""
+FALSE_FINDINGS = 0.05
+VOTE = 0.5
+"""By how much an answer that joins a vote changes the probability of its target, at most."""
+
+
+# ---------------------------------------------------------------- accuracy
+
+
+def compare(data: QuestionAnswers, model: int, reference: Reference) -> Against | None:
+    """Compare a model with a single person; none where they share no item."""
+    rows = data.leave_out(reference)
+    label = data.models[model][rows.item]
+    right = rows.by_item(rows.right(label), label >= 0)
+    accuracy = share(right)
+    if accuracy is None:
+        return None
+    difference, gain = _differences(data, reference, data.votes, model)
+    if not len(difference):
+        return Against(reference, len(right), accuracy)
+    person = rows.by_item(rows.right(rows.label), (label >= 0) & (rows.label >= 0))
+    ends = mean_difference(difference), mean_difference(gain, VOTE)
+    wider = map(_wider, ends, _others(data, model, reference))
+    return Against(reference, len(right), accuracy, share(person), *ends, *wider)
+
+
+def _differences(
+    data: QuestionAnswers, reference: Reference, votes: IntArray, model: int
+) -> tuple[FloatArray, FloatArray]:
+    """By item: how much more often right the model is than a person, and a vote that it joins.
+
+    A vote gains from anybody's answer where it would otherwise be tied, and loses where the answer
+    makes the tie; so the gain is the mean over votes of all others, and of all others but one.
+    """
+    one, two = (data.leave_out(reference, votes, people) for people in (1, 2))
+    labels = data.models[model]
+    label = labels[one.item]
+    both = (label >= 0) & (one.label >= 0)
+    difference = one.by_item(one.right(label) - one.right(one.label), both)
+    gains = np.stack([one.vote_gain(label), two.vote_gain(labels[two.item])])
+    count = np.isfinite(gains).sum(axis=0)
+    return difference, np.nansum(gains, axis=0)[count > 0] / count[count > 0]
+
+
+def _others(data: QuestionAnswers, model: int, reference: Reference) -> list[float | None]:
+    """Half of what other people add to the intervals of both differences, by the jackknife.
+
+    People, or groups of them, are left out one by one.
+    """
+    from scipy.special import stdtrit
+
+    groups = min(GROUPS, len(data.people))
+    means = []
+    for group in range(groups):
+        votes = data.votes - data.counts(data.people[group::groups])
+        differences = _differences(data, reference, votes, model)
+        if groups < 3 or not all(map(len, differences)):
+            return [None, None]
+        means.append([values.mean() for values in differences])
+    spread = np.sqrt(np.var(means, axis=0) * (groups - 1))
+    half: list[float | None] = (stdtrit(groups - 1, 0.975) * spread).tolist()
+    return half
+
+
+def _wider(estimate: Interval | None, other: float | None) -> Interval | None:
+    if estimate is None or other is None:
+        return None
+    value = estimate.value
+    low = value - math.hypot(value - estimate.low, other)
+    high = value + math.hypot(estimate.high - value, other)
+    return Interval(value, max(low, -1.0), min(high, 1.0))
+
+
+# ---------------------------------------------------------------- labels
+
+
+def label_scores(
+    data: QuestionAnswers, rows: LeaveOneOut, label: IntArray, who: str
+) -> Iterator[LabelScore]:
+    """Recall and precision of every label that occurs."""
+    answered = label >= 0
+    for k, name in enumerate(data.labels):
+        says = (label == k).astype(float)
+        both = rows.by_item(rows.truth[:, k] * says, answered)
+        recall = share(both, rows.by_item(rows.truth[:, k], answered))
+        precision = share(both, rows.by_item(says, answered))
+        if recall or precision:
+            yield LabelScore(data.question, who, name, recall, precision)
+
+
+def confusion(rows: LeaveOneOut, label: IntArray) -> tuple[tuple[float, ...], ...]:
+    """Number of items by reference label (row) and the model's label (column)."""
+    says = indicator(label, rows.truth.shape[1])
+    table = (rows.truth * rows.weight[:, None]).T @ says
+    return tuple(map(tuple, table.tolist()))
+
+
+# ---------------------------------------------------------------- person by person
+
+
+def person_tests(data: QuestionAnswers, model: int, margin: float) -> list[PersonTest]:
+    """Test the model against each person with enough items, by the alternative annotator test.
+
+    References: Calderon, Reichart and Dror (2025); Benjamini and Yekutieli (2001).
+    """
+    from scipy.stats import false_discovery_control
+
+    votes, labels = data.votes, data.models[model]
+    tests = []
+    for name, answers in zip(data.people_names, data.people, strict=True):
+        item = np.flatnonzero((answers >= 0) & (labels >= 0) & (votes.sum(axis=1) > 1))
+        if len(item) < MIN_ITEMS:
+            continue
+        own, other = answers[item], labels[item]
+        person = votes[item, own] - 1  # of the others, how many say the same
+        machine = votes[item, other] - (own == other)
+        behind = np.sign(person - machine)
+        wins = float((behind <= 0).mean()), float((behind >= 0).mean())
+        tests.append((name, len(item), *wins, _p_value(behind, margin)))
+    if not tests:
+        return []
+    adjusted = false_discovery_control([row[-1] for row in tests], method="by")
+    return [
+        PersonTest(data.question, data.model_names[model], *row, bool(p <= FALSE_FINDINGS))
+        for row, p in zip(tests, adjusted, strict=True)
+    ]
+
+
+def _p_value(behind: FloatArray, margin: float) -> float:
+    """Chance of a mean this low if the model were behind by the margin."""
+    from scipy.special import stdtr
+
+    n, mean, spread = len(behind), float(behind.mean()), float(behind.std(ddof=1))
+    if not spread:
+        return float(mean >= margin)
+    return float(stdtr(n - 1, (mean - margin) / (spread / math.sqrt(n))))
+
+
+# ---------------------------------------------------------------- errors together, versions
+
+
+def errors_together(data: QuestionAnswers, rng: np.random.Generator) -> Iterator[Together]:
+    """Joint errors of each pair of models, of each model and a person, and of two people."""
+    one, two = data.leave_out(), data.leave_out(people=2)
+    names = [*data.model_names, PERSON]
+    labels = [*(answers[one.item] for answers in data.models), one.label]
+    pairs = [
+        (one, names[a], names[b], labels[a], labels[b])
+        for a in range(len(names))
+        for b in range(a + 1, len(names))
+    ]
+    for rows, first, second, a, b in (*pairs, (two, PERSON, ANOTHER, two.label, two.other)):
+        both = (a >= 0) & (b >= 0)
+        if not both.any():
+            continue
+        wrong_a, wrong_b = 1 - rows.right(a), 1 - rows.right(b)
+        wrong = wrong_a + wrong_b - 1 + np.where(a == b, rows.right(a), 0.0)
+        sums = np.stack([rows.by_item(v, both) for v in (wrong_a, wrong_b, wrong)], axis=1)
+        joint, rates = share(sums[:, 2]), sums.mean(axis=0)
+        if joint is not None:
+            values = np.column_stack([np.ones(len(sums)), sums]).round(9)
+            yield Together(
+                data.question, first, second, len(sums), joint, float(rates[0] * rates[1]),
+                bootstrap(values, _correlation, rng),
+            )  # fmt: skip
+
+
+def _correlation(sums: FloatArray) -> FloatArray:
+    """Correlation of two kinds of errors, from their sums over items."""
+    a, b, both = (sums[:, i] / sums[:, 0] for i in (1, 2, 3))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((both - a * b) / np.sqrt(a * (1 - a) * b * (1 - b)))
+
+
+def changes(data: QuestionAnswers, versions: Sequence[tuple[int, int]]) -> Iterator[Drift]:
+    """Compare versions of a model, each pair (old, new) on the items that both answered."""
+    rows = data.leave_out()
+    for before, after in versions:
+        old, new = data.models[before][rows.item], data.models[after][rows.item]
+        both = (old >= 0) & (new >= 0)
+        values = rows.by_item(rows.right(new) - rows.right(old), both)
+        change = mean_difference(values)
+        if change is not None:
+            other = float(rows.by_item((old != new).astype(float), both).mean())
+            names = data.model_names[before], data.model_names[after]
+            yield Drift(data.question, *names, len(values), change, other)
