@@ -277,12 +277,18 @@ def find_roles(
         place = _given(header, plain, role, (columns or {}).get(role), where)
         if place is None:
             place = _usual(header, plain, role, where)
+            if role in optional and place is not None and plain[place] != role:
+                continue  # another name of it, which may be what is missing
         if place is not None:
             found[role] = place
     missing = [role for role in needed if role not in found]
     left = [place for place in range(len(header)) if place not in found.values() and header[place]]
     if len(missing) == 1 and len(left) == 1 and len(header) == len(needed) == 3:
         found[missing.pop()] = left[0]
+    for role in optional:
+        place = None if role in found else _usual(header, plain, role, where)
+        if place is not None and place not in found.values():
+            found[role] = place
     if missing:
         raise CrowdtreeError(
             f"{where}: column {listing(missing)} is missing (found: "

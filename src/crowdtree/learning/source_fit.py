@@ -1,4 +1,4 @@
-"""Labels of one question from several sources that err together (docs/model.md, section 14).
+"""Labels of one question from several sources that err together (docs/model.md, section 9.5).
 
 Every worker has a table ``P(answer | class)`` with pseudo-counts of the table of the source, which
 has some of the table of all sources of its kind, which has some of one error for all classes.
@@ -33,8 +33,6 @@ from crowdtree.learning.labels import MAX_CELLS, LabelFit
 from crowdtree.learning.passes import with_gold
 from crowdtree.learning.source_problem import CommonCauses, Told, count_answers, fit_causes
 from crowdtree.learning.worker_sources import Kind
-
-__all__ = ["Dependence", "HeldOut", "SourceFit", "Tables", "fit_sources", "tables_by"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]

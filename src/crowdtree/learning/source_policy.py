@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
     from crowdtree.problem import Problem
 
-__all__ = ["recorded_answers", "source_policy"]
-
 
 def recorded_answers(answers: Answers) -> NDArray[np.int8]:
     """Arrange answers as items x sources x 1 question x repeats, -1 where there is none.

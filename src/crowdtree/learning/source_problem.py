@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from crowdtree.learning.answers import Answers
     from crowdtree.learning.source_fit import Tables
 
-__all__ = ["CommonCauses", "count_answers", "fit_causes", "source_problem"]
-
 FloatArray = NDArray[np.float64]
 _USUAL = 0.3, 0.6
 """Correlation within a source, and share of common causes, before any item is known."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from crowdtree.learning.answers import Answers
     from crowdtree.learning.labels import SumOfRight
 
-__all__ = ["Rates", "rates_of_sources", "rates_of_workers"]
-
 FloatArray = NDArray[np.float64]
 _LEAST = 1e-6
 

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from crowdtree.columns import Column, Columns, read_columns
 from crowdtree.errors import CrowdtreeError, listing, one_line
 
-__all__ = ["KINDS", "Kind", "WorkerSources", "column_of_sources", "sources_of"]
-
 Kind = Literal["people", "expert", "model"]
 IntArray = NDArray[np.int32]
 _NAMES: Mapping[Kind, str] = {
