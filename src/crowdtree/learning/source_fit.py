@@ -9,10 +9,12 @@ source) share errors, and groups share errors with each other. So the evidence o
     w_g = 1 / [(1 + (n_g - 1) rho_g) (1 + rho_b min(1, effective answers of the other groups))],
 
 where n_g is the number of its answers, each weighted by how much it tells compared with the most
-telling worker of the group: a source that guesses takes nothing from the others. Known items give
-rho_g and rho_b, by the log loss of their classes when each is left out of the tables, with a prior
-that holds them where nothing is known. Items of unknown class add to the tables, together at most
-as much as the known ones, because an error that sources share would confirm itself.
+telling worker of the group: a source that guesses takes nothing from the others. First rho_g and
+rho_b are those by which one answer of a person about each item is told best from the other answers:
+that models agree too often with each other can be seen by people, without known items. Known items
+then change them, by the log loss of their classes when each is left out of the tables. Items of
+unknown class add to the tables, together at most as much as the known ones, because an error that
+sources share would confirm itself.
 
 The posteriors are stated through the map of the crowd (:mod:`crowdtree.learning.stating`), which
 the left-out posteriors of the known items update.
@@ -38,16 +40,17 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
 WITHIN: dict[Kind, float] = {"people": 0.15, "expert": 0.15, "model": 0.5}
-"""Dependence within a group before any item is known."""
+"""Dependence within a group before any answer is seen."""
 BETWEEN = 0.3
-"""Dependence between groups before any item is known."""
-_SPREAD = 1.0  # standard deviation of a dependence before any item is known, in logits
+"""Dependence between groups before any answer is seen."""
+_SPREAD = 1.0  # standard deviation of a dependence before anything is seen, in logits
 _PSEUDO = 10.0  # answers per class that a table has of the one above it
 _OWN_PSEUDO = 20.0  # those of a worker among several of a source
 _OPEN_WEIGHT = 0.1  # of an item of unknown class in the tables, at most
 _STEPS = 3  # of expectation maximisation; with discounts, more of them let classes collapse
 _FOLDS = 5
 _ROUNDS = 2  # dependence and tables in turn
+_LEAST_PEOPLE = 20  # answers of people from which the dependence is learned without known items
 
 
 class Dependence(NamedTuple):
@@ -76,6 +79,10 @@ class Evidence(NamedTuple):
 
     logs: FloatArray
     answers: FloatArray
+
+    def of(self, items: NDArray[np.integer]) -> Evidence:
+        """Of some of the items."""
+        return Evidence(self.logs[items], self.answers[items])
 
     def posterior(self, log_prior: FloatArray, dependence: Dependence) -> FloatArray:
         """Log posteriors of the classes of the items."""
@@ -143,12 +150,12 @@ def fit_sources(answers: Answers, gold: IntArray) -> SourceFit:
     crowd = _Crowd(merge_copies(answers, copies))
     known = np.flatnonzero(gold >= 0)
     fold = np.random.default_rng(0).permutation(len(known)) % _FOLDS
-    dependence = crowd.usual_dependence
+    usual = dependence = crowd.told_by_people()
     blind, causes = np.zeros((len(gold), len(answers.labels))), CommonCauses()
     parts: list[HeldOut] = []
     for _ in range(_ROUNDS if len(known) else 0):
         parts = [crowd.held_out(gold, known[fold == f], dependence) for f in range(_FOLDS)]
-        dependence = crowd.fitted(parts, gold)
+        dependence = fit_dependence(parts, usual)
         for part in parts:
             blind[part.items] = np.exp(part.posterior(dependence))
     if parts:
@@ -168,15 +175,43 @@ def fit_sources(answers: Answers, gold: IntArray) -> SourceFit:
 
 
 class HeldOut(NamedTuple):
-    """Known items, and what is said of them by tables that did not use their class."""
+    """Items, what is said of them, and what was left out of that: their class, or an answer.
+
+    `seen` is the probability of what was left out under each class (item, class).
+    """
 
     items: NDArray[np.intp]
     evidence: Evidence
     tables: Tables
+    seen: FloatArray
 
     def posterior(self, dependence: Dependence) -> FloatArray:
         """Log posteriors of the items."""
         return self.evidence.posterior(np.log(self.tables.share), dependence)
+
+    def loss(self, dependence: Dependence) -> float:
+        """Log loss of what was left out."""
+        return -float(logsumexp(self.posterior(dependence), axis=1, b=self.seen).sum())
+
+
+def fit_dependence(parts: list[HeldOut], usual: Dependence) -> Dependence:
+    """Find the dependence by which what was left out is told best."""
+    from scipy.optimize import minimize
+
+    centre = logit(np.append(*usual))
+
+    def loss(point: FloatArray) -> float:
+        score = ((point - centre) ** 2).sum() / (2 * _SPREAD**2)
+        return float(score + sum(part.loss(_dependence(point)) for part in parts))
+
+    corners = np.vstack([centre, centre - np.eye(len(centre))])
+    options: Any = {"initial_simplex": corners, "xatol": 0.02, "fatol": 0.01, "maxiter": 500}
+    return _dependence(minimize(loss, centre, method="Nelder-Mead", options=options).x)
+
+
+def _dependence(point: FloatArray) -> Dependence:
+    share = expit(np.clip(point, -8, 8))
+    return Dependence(share[:-1], float(share[-1]))
 
 
 def tables_by(answers: Answers, fit: SourceFit, stated: FloatArray) -> Tables:
@@ -201,17 +236,39 @@ class _Crowd:
 
     @property
     def usual_dependence(self) -> Dependence:
-        """Dependence before any item is known."""
+        """Dependence before any answer is seen."""
         groups = self.sources.groups
         kind = {int(g): k for g, k in zip(groups, self.sources.kinds, strict=True)}
         return Dependence(np.array([WITHIN[kind[g]] for g in sorted(kind)]), BETWEEN)
+
+    def told_by_people(self) -> Dependence:
+        """Dependence by which an answer of a person about each item is told best by the others."""
+        answers, usual = self.answers, self.usual_dependence
+        is_person = np.array(self.sources.kinds)[self.source[answers.worker]] == "people"
+        mixed = np.random.default_rng(0).permutation(np.flatnonzero(is_person))
+        _, first = np.unique(answers.task[mixed], return_index=True)
+        chosen = mixed[first]
+        rest = answers.rows(~np.isin(np.arange(answers.n_answers), chosen))
+        chosen = chosen[np.diff(rest.start)[answers.task[chosen]] > 0]
+        if len(chosen) < _LEAST_PEOPLE:
+            return usual
+        others, found = _Crowd(rest), usual
+        nothing = np.full(answers.n_tasks, -1, np.int32)
+        for _ in range(_ROUNDS):
+            _, tables = others.learned(nothing, found)
+            items = answers.task[chosen]
+            evidence = tables.evidence(rest, others.row, np.arange(answers.n_tasks)).of(items)
+            seen = tables.of_sources[self.source[answers.worker[chosen]], answers.label[chosen]]
+            found = fit_dependence([HeldOut(items, evidence, tables, seen)], usual)
+        return found
 
     def held_out(self, gold: IntArray, items: NDArray[np.intp], dependence: Dependence) -> HeldOut:
         """Learn without the class of some known items."""
         rest = gold.copy()
         rest[items] = -1
         _, tables = self.learned(rest, dependence)
-        return HeldOut(items, tables.evidence(self.answers, self.row, items), tables)
+        seen = np.eye(len(self.answers.labels))[gold[items]]
+        return HeldOut(items, tables.evidence(self.answers, self.row, items), tables, seen)
 
     def told(self, part: HeldOut, gold: IntArray) -> Told:
         """The answers about known items, for the model of common causes."""
@@ -224,14 +281,26 @@ class _Crowd:
         known, everything = gold >= 0, np.arange(len(gold))
         count = int(np.count_nonzero(known))
         weight = min(_OPEN_WEIGHT, count / max(len(gold) - count, 1)) if count else 1.0
-        shares = self.votes.shares()
-        posterior = with_gold(np.zeros_like(shares) if count else shares, gold)
+        posterior = self.shares(dependence) * (not count)
+        with_gold(posterior, gold)
         for _ in range(_STEPS + 1):
             tables = self.tables(posterior * np.where(known, 1.0, weight)[:, None])
             evidence = tables.evidence(self.answers, self.row, everything)
             posterior = np.exp(evidence.posterior(np.log(tables.share), dependence))
             with_gold(posterior, gold)
         return posterior, tables
+
+    def shares(self, dependence: Dependence) -> FloatArray:
+        """Shares of the labels about each item, each answer as far as its group counts."""
+        answers, groups = self.answers, self.sources.groups[self.source]
+        labels, size = len(answers.labels), int(groups.max()) + 1
+        cell = answers.task.astype(np.int64) * size + groups[answers.worker]
+        count = np.bincount(cell, minlength=answers.n_tasks * size).astype(np.float64)
+        weight = dependence.weights(count.reshape(-1, size)).ravel()[cell]
+        label = answers.task.astype(np.int64) * labels + answers.label
+        votes = np.bincount(label, weight, answers.n_tasks * labels).reshape(-1, labels)
+        total = votes.sum(axis=1, keepdims=True)
+        return np.where(total > 0, votes / np.maximum(total, 1e-12), 1 / labels)
 
     def tables(self, weight: FloatArray) -> Tables:
         """Tables from the weight of each class for each item."""
@@ -250,29 +319,6 @@ class _Crowd:
         share = (asked + 1) / (asked.sum() + labels)
         group = self.sources.groups[self.source_of_row]
         return Tables(chance, _telling(chance, share, group), group, share, sources)
-
-    def fitted(self, parts: list[HeldOut], gold: IntArray) -> Dependence:
-        """Dependence by which known items are told best, each left out of the tables."""
-        from scipy.optimize import minimize
-
-        usual = logit(np.append(*self.usual_dependence))
-
-        def loss(point: FloatArray) -> float:
-            dependence = _dependence(point)
-            score = ((point - usual) ** 2).sum() / (2 * _SPREAD**2)
-            for part in parts:
-                row = np.arange(len(part.items))
-                score -= part.posterior(dependence)[row, gold[part.items]].sum()
-            return float(score)
-
-        corners = np.vstack([usual, usual - np.eye(len(usual))])
-        options: Any = {"initial_simplex": corners, "xatol": 0.02, "fatol": 0.01, "maxiter": 500}
-        return _dependence(minimize(loss, usual, method="Nelder-Mead", options=options).x)
-
-
-def _dependence(point: FloatArray) -> Dependence:
-    share = expit(point)
-    return Dependence(share[:-1], float(share[-1]))
 
 
 def _pooled(given: FloatArray, kinds: NDArray[Any]) -> FloatArray:
