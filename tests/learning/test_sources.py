@@ -278,6 +278,23 @@ def test_a_result_is_saved_with_its_sources(tmp_path):
     assert again.answers.to_columns()["source"] == learned.answers.to_columns()["source"]
 
 
+@pytest.mark.parametrize("known", [1, 3, 60])
+def test_few_known_items_are_enough(known):
+    answers, truth = mixed(16, items=60)
+    learned = ct.learn(answers, gold_of(truth, known))
+    assert learned.accuracy.known == known
+    assert list(learned.labels.values())[:known] == [LABELS[t] for t in truth[:known]]
+
+
+def test_models_alone_are_learned_from():
+    answers, truth = mixed(17, together=0.0)
+    alone = {k: v[np.char.startswith(answers["source"], "model")] for k, v in answers.items()}
+    learned = ct.learn(alone)
+    items = learned.answers.tasks.astype(int)
+    assert np.mean(learned.posterior.argmax(axis=1) == truth[items]) > 0.9
+    assert {source.kind for source in learned.sources.values()} == {"model"}
+
+
 def test_more_known_items_narrow_the_interval():
     answers, truth = mixed(11)
     blind = ct.learn(answers)
@@ -298,6 +315,22 @@ def test_the_problem_has_the_tables_of_the_sources():
     assert [source.may_repeat for source in problem.sources] == [True, *[False] * 4]
     error = 1 - np.array([[problem.channel[s, c, 0, c] for c in range(3)] for s in range(5)])
     np.testing.assert_allclose(error.mean(axis=1), 0.2, atol=0.05)
+
+
+def test_upper_errors_are_the_upper_ends_of_the_sources():
+    answers, truth = mixed(18)
+    learned = ct.learn(answers, gold_of(truth, 100))
+    upper = learned.upper_problem(0.9)
+    assert learned.fit.source_rates is not None
+    wrong, right = learned.fit.source_rates
+    from scipy.stats import beta
+
+    factor = beta.ppf(0.9, wrong, right) * (wrong + right) / wrong
+    for place, times in enumerate(factor):
+        old, new = (1 - np.diagonal(p.channel[place, :, 0]) for p in (learned.problem, upper))
+        np.testing.assert_allclose(new, np.minimum(old * times, 1), atol=1e-9)
+    with pytest.raises(CrowdtreeError, match="expected one source of answers"):
+        learned.credible_interval(ct.design(ct.example("table1")))
 
 
 def test_a_policy_of_people_and_models_costs_less_than_people_alone():

@@ -120,7 +120,9 @@ class Tables:
         answered = np.bincount(cell, self.telling[rows], size)
         shape = (len(items), groups)
         log = np.asarray(np.stack(logs, axis=1), np.float64)
-        return Evidence(log.reshape(*shape, -1), np.asarray(answered, np.float64).reshape(shape))
+        return Evidence(
+            log.reshape(*shape, len(logs)), np.asarray(answered, np.float64).reshape(shape)
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -149,12 +151,13 @@ def fit_sources(answers: Answers, gold: IntArray) -> SourceFit:
     copies = find_copies(answers)
     crowd = _Crowd(merge_copies(answers, copies))
     known = np.flatnonzero(gold >= 0)
-    fold = np.random.default_rng(0).permutation(len(known)) % _FOLDS
+    folds = min(_FOLDS, len(known))
+    fold = np.random.default_rng(0).permutation(len(known)) % max(folds, 1)
     usual = dependence = crowd.told_by_people()
     blind, causes = np.zeros((len(gold), len(answers.labels))), CommonCauses()
     parts: list[HeldOut] = []
-    for _ in range(_ROUNDS if len(known) else 0):
-        parts = [crowd.held_out(gold, known[fold == f], dependence) for f in range(_FOLDS)]
+    for _ in range(_ROUNDS if folds else 0):
+        parts = [crowd.held_out(gold, known[fold == f], dependence) for f in range(folds)]
         dependence = fit_dependence(parts, usual)
         for part in parts:
             blind[part.items] = np.exp(part.posterior(dependence))

@@ -10,6 +10,7 @@ that holds them where nothing is known.
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,16 +21,32 @@ from crowdtree.common_causes import Causes
 from crowdtree.errors import CrowdtreeWarning
 from crowdtree.outcomes import MAX_ANSWERS
 from crowdtree.problem import Problem
-from crowdtree.sources import Source
+from crowdtree.sources import Source, scaled_error
 
 if TYPE_CHECKING:
     from crowdtree.learning.answers import Answers
+    from crowdtree.learning.model import Learned
     from crowdtree.learning.source_fit import Tables
 
 FloatArray = NDArray[np.float64]
 _USUAL = 0.3, 0.6
 """Correlation within a source, and share of common causes, before any item is known."""
 _SPREAD = 1.0  # standard deviation of either, in logits
+
+
+def with_upper_errors(learned: Learned, level: float) -> Problem:
+    """Make the problem with the error of every source at the upper end of its interval."""
+    from scipy.stats import beta
+
+    problem, rates = learned.problem, learned.fit.source_rates
+    assert rates is not None
+    factor = beta.ppf(level, *rates) / rates.mean
+    sources = []
+    for source, channel, times in zip(problem.sources, problem.channel, factor, strict=True):
+        table = scaled_error(channel, problem.right, max(float(times), 1.0))[:, 0]
+        sources.append(replace(source, table={problem.questions[0]: table}))
+    with warnings.catch_warnings(action="ignore", category=CrowdtreeWarning):
+        return problem.replace(sources=sources)
 
 
 class CommonCauses(NamedTuple):
