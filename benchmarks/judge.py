@@ -91,19 +91,15 @@ def measure(data: QuestionAnswers, rng: np.random.Generator) -> Estimates:
     """Every kind of interval that a judgement states."""
     bare = without_gold(data)
     people, gold = scoring.compare(bare, 0, "people"), scoring.compare(data, 0, "gold")
-    assert people is not None
-    assert gold is not None
-    rows = bare.leave_out("people")
-    label = next(scoring.label_scores(bare, rows, bare.models[0][rows.item], "m0"))
+    label = next(row for row in scoring.label_scores(bare) if row.who == "m0")
     together = {(row.first, row.second): row for row in scoring.errors_together(bare, rng)}
     both = (data.models >= 0).all(axis=0)
-    one, two = data.models[:, both]
     return {
-        "model, against people": people.model,
+        "model, against people": people.accuracy,
         "person, against people": people.person,
         "difference, against people": people.difference,
         "gain of a vote, against people": people.vote_gain,
-        "model, against gold": gold.model,
+        "model, against gold": gold.accuracy,
         "difference, against gold": gold.difference,
         "gain of a vote, against gold": gold.vote_gain,
         "recall": label.recall,
@@ -112,7 +108,7 @@ def measure(data: QuestionAnswers, rng: np.random.Generator) -> Estimates:
         "correlation, two models": together["m0", "m1"].correlation,
         "correlation, model and person": together["m0", "a person"].correlation,
         "alpha of people": krippendorff_alpha(bare.votes, rng),
-        "kappa of two models": cohen_kappa(one, two, rng),
+        "kappa of two models": cohen_kappa(data.models[:, both], rng),
     }
 
 
@@ -182,6 +178,36 @@ def real_sets(draws: int) -> Iterator[list[str]]:
                     yield [name, what, key, f"{len(inside):,}", f"{100 * np.mean(inside):.1f}"]
 
 
+LIMITS = {  # margin, and share of the items that each person answers
+    "5 points behind, margin 5": (0.05, 0.7),
+    "equal, margin 0": (0.0, 0.7),
+    "equal, margin 0, everybody answers everything": (0.0, 1.0),
+}
+
+
+def limits(draws: int) -> Iterator[list[str]]:
+    """How often a model exactly at a limit passes it, or fails it, by gold."""
+    for name, (margin, asked) in LIMITS.items():
+        passed = failed = 0
+        for draw in range(draws):
+            rng = np.random.default_rng([draw, 99])
+            right = (
+                np.where(rng.random(200) < 0.2, 0.6, 0.9) - np.repeat([0, margin], [5, 1])[:, None]
+            )
+            truth = rng.integers(0, 3, 200)
+            wrong = (truth + rng.integers(1, 3, right.shape)) % 3
+            answers = np.where(rng.random(right.shape) < right, truth, wrong)
+            answers[:5][rng.random((5, 200)) >= asked] = -1
+            data = QuestionAnswers(
+                "label", ("a", "b", "c"), answers[:5], list("vwxyz"), answers[5:], ["m"], truth
+            )
+            difference = scoring.compare(data, 0, "gold").difference
+            assert difference is not None
+            passed += difference.low > -margin
+            failed += difference.high < -margin
+        yield [name, f"{100 * passed / draws:.1f}", f"{100 * failed / draws:.1f}"]
+
+
 def _halves(data: QuestionAnswers, what: str, rng: np.random.Generator) -> list[QuestionAnswers]:
     axis = data.people.shape[what == "items"]
     order = rng.permutation(axis)
@@ -203,13 +229,12 @@ def _measured(
     estimates: dict[tuple[str, str], Interval | None] = {}
     for model, name in enumerate(data.model_names):
         row = scoring.compare(data, model, "people")
-        if row is not None:
-            estimates |= {
-                ("model", name): row.model,
-                ("difference", name): row.difference,
-                ("difference, other people", name): row.difference_others,
-                ("gain of a vote", name): row.vote_gain,
-            }
+        estimates |= {
+            ("model", name): row.accuracy,
+            ("difference", name): row.difference,
+            ("difference, other people", name): row.difference_others,
+            ("gain of a vote", name): row.vote_gain,
+        }
     estimates["alpha of people", ""] = krippendorff_alpha(data.votes, rng)
     for pair in list(scoring.errors_together(data, rng))[:3]:
         estimates["correlation", f"{pair.first} {pair.second}"] = pair.correlation
@@ -229,6 +254,10 @@ def main() -> None:
     tables = {
         "these": table(head, list(these_people(sizes, options.draws))),
         "other": table(head, list(other_people(sizes, options.draws))),
+        "limits": table(
+            ["model", "shown to be better, in %", "shown to be worse, in %"],
+            list(limits(10 * options.draws)),
+        ),
         "real": table(
             ["set", "halves of", "interval", "comparisons", "held, in %"],
             list(real_sets(options.halves)),

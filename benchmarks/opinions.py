@@ -1,7 +1,7 @@
 """Items that start from a classifier's opinion: answers at equal accuracy, with and without.
 
 Everything is measured on items that were used for nothing before. With 50, 200 and 1000 known
-items, drawn five times:
+items, drawn twelve times:
 
 - mixed_cifar10h: photographs of ten things, one question with ten answers. The confusions of the
   people, the exponents of the opinions and the calibration of the policy come from the known items.
@@ -15,7 +15,7 @@ items, drawn five times:
 Answers at equal accuracy: policies without and with opinions at several targets (or budgets) give
 accuracy against answers per item, interpolated where the one without opinions is.
 
-``python -m benchmarks.opinions [--sets cifar apascal] [--draws 5] [--json FILE]``
+``python -m benchmarks.opinions [--sets cifar apascal] [--draws 12] [--json FILE]``
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", default=["cifar", "apascal"])
-    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--draws", type=int, default=12)
     parser.add_argument("--json")
     args = parser.parse_args()
     if folder() is None:

@@ -119,8 +119,8 @@ GROUPS = {
         "CrowdLabeller", "Opinions", "opinions_of", "load_opinions",
     ),
     "Judge models": (
-        "judge", "Judgement", "judging.result.ModelScore", "judging.result.Against",
-        "judging.result.Verdict", "judging.result.PersonTest", "judging.result.Together",
+        "judge", "Judgement", "judging.result.ModelScore", "judging.result.Verdict",
+        "judging.result.PersonTest", "judging.result.Together",
     ),
     "Audit": ("Audit", "plan_audit", "load_audit", "verify_audit"),
     "The paper": (

@@ -21,6 +21,7 @@ from crowdtree.planning.adaptive_curve import AdaptiveCurve, quick_items
 from crowdtree.planning.trees import no_first_question
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import HtmlShown
+from crowdtree.source_checks import source_facts, source_lines
 from crowdtree.text import amount, number, percent, plural, span
 from crowdtree.voting import margin_error, margin_votes
 
@@ -86,6 +87,11 @@ class Checkup(HtmlShown):
             "prior": dict(zip(problem.classes, problem.prior.tolist(), strict=True)),
             "dash": problem.dash,
             "loss": None if problem.loss is None else problem.loss.to_dict(),
+            **(
+                {"sources": [row._asdict() for row in source_facts(problem)]}
+                if problem.has_sources
+                else {}
+            ),
             "dashes": int((problem.outcome == DASH).sum()),
             "first_questions": self._first_questions(),
             "useless": self.useless,
@@ -130,6 +136,7 @@ class Checkup(HtmlShown):
         yield f"Dashes: {self._dash_words()}"
         if problem.loss is not None:
             yield f"Losses: {_loss_words(problem.loss, problem.classes)}"
+        yield from source_lines(problem)
         useless = (f"{name} ({why})" for name, why in self.useless.items())
         yield f"Useless questions: {listing(useless, 10) or 'none'}"
         same = ("{" + listing(group, 10) + "}" for group in self.same_questions)

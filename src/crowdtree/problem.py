@@ -42,7 +42,7 @@ from crowdtree.outcomes import (
     single_answers,
 )
 from crowdtree.result_methods import Framed, HtmlShown, Saved
-from crowdtree.sources import PEOPLE, Source, check_sources, scaled_error
+from crowdtree.sources import PEOPLE, Source, SourceError, check_sources, scaled_error
 from crowdtree.text import span
 
 __all__ = [
@@ -370,15 +370,18 @@ class Problem(Framed, Saved, HtmlShown):
         try:
             with warnings.catch_warnings():  # a useless source among others is no mistake
                 warnings.simplefilter("ignore", CrowdtreeWarning)
-                view = self.replace(sources=[alone, *self._experts], source_dependence=0.0)
+                view = self.replace(
+                    sources=[alone, *self.all_sources[len(self.sources) :]], source_dependence=0.0
+                )
                 factor = source.error_factor
                 return view if factor == 1 else view._with_errors_times(factor)
         except CrowdtreeError as error:
-            raise CrowdtreeError(f"source {quoted(source.name)}: {error}") from None
+            raise SourceError(source.name, str(error)) from None
 
     @property
-    def _experts(self) -> list[Source]:
-        return [] if self.expert is None else [self.expert]
+    def all_sources(self) -> tuple[Source, ...]:
+        """Sources that answer questions, and the expert to whom items are referred, if any."""
+        return self.sources if self.expert is None else (*self.sources, self.expert)
 
     def as_options(self) -> Problem:
         """Make a question of each pair of a source and a question, for trees.
@@ -422,7 +425,7 @@ class Problem(Framed, Saved, HtmlShown):
             "table": table,
             "unsure": unsure,
             "dependence": max(again, default=0.0),
-            "sources": [PEOPLE, *self._experts],
+            "sources": [PEOPLE, *self.all_sources[len(self.sources) :]],
             "source_dependence": 0.0,
         }
         with warnings.catch_warnings():  # a useless source among others is no mistake
@@ -474,14 +477,14 @@ class Problem(Framed, Saved, HtmlShown):
     def require_one_source(self, what: str) -> None:
         """Raise if there is more than one source of answers."""
         if self.has_sources:
-            first = quoted(self.sources[0].name)
             raise CrowdtreeError(
-                f"{what}: expected one source of answers, got {len(self.sources)}; pass "
-                f"problem.of_source({first})"
+                f"{what}: expected one source of answers, got {len(self.sources)} "
+                f"({listing(quoted(source.name) for source in self.sources)}); "
+                "problem.of_source(name) has one"
             )
 
     def require_yes_no(self, what: str) -> None:
-        """Raise unless every question is a plain yes/no question."""
+        """Raise unless every question is a plain yes/no question that one source answers."""
         if self.is_yes_no:
             return
         self.require_one_source(what)
@@ -548,7 +551,7 @@ class Problem(Framed, Saved, HtmlShown):
         if (self.outcome == SEVERAL).any():
             values["outcome"] = getattr(self, "_right")  # noqa: B009
         if "loss" not in changes:
-            values["sources"] = [*self.sources, *self._experts]
+            values["sources"] = list(self.all_sources)
         return Problem(**(values | changes))
 
     def right_names(self, question: int, cls: int) -> tuple[str, ...]:
@@ -622,6 +625,7 @@ class Problem(Framed, Saved, HtmlShown):
             and _same(self.table, other.table)
             and _same(self.unsure, other.unsure)
             and self.sources == other.sources
+            and self.expert == other.expert
             and self.source_dependence == other.source_dependence
             and np.array_equal(self.worker_error, other.worker_error)
         )

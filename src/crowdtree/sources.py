@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,10 +15,18 @@ from crowdtree.checking import check_call, got, is_number
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.outcomes import quoted
 
-__all__ = ["PEOPLE", "Source", "check_sources"]
+__all__ = ["PEOPLE", "Source", "SourceError", "check_sources"]
 
 Kind = Literal["people", "expert", "model"]
 MAX_SOURCES = 64
+
+
+class SourceError(CrowdtreeError):
+    """An error in one source: its name, and what is wrong with which of its fields."""
+
+    def __init__(self, name: str, what: str) -> None:
+        super().__init__(f"source {quoted(name)}: {what}")
+        self.name, self.what = name, what
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,34 +85,35 @@ class Source:
 
     def __post_init__(self) -> None:
         check_call(Source, {name: getattr(self, name) for name in CHECKED})
-        place = f"source {quoted(self.name)}"
-        if not self.name.strip() or "|" in self.name:
-            raise CrowdtreeError(f"sources: expected a name without |, got {quoted(self.name)}")
-        if not (math.isfinite(self.price) and self.price > 0):
+        if [self.name.strip()] != self.name.splitlines() or "|" in self.name:
             raise CrowdtreeError(
-                f"{place}: price: expected a number above 0, got {self.price:g}; give a free "
-                "source a small price"
+                "sources: expected a name on one line, without | and blanks around it, got "
+                f"{quoted(self.name)}"
+            )
+        fault = next(self._faults(), None)
+        if fault is not None:
+            raise SourceError(self.name, fault)
+
+    def _faults(self) -> Iterator[str]:
+        """What is wrong with the fields, by name."""
+        if not (math.isfinite(self.price) and self.price > 0):
+            yield (
+                f"price: expected a number above 0, got {self.price:g}; give a free source a small "
+                "price"
             )
         if not (math.isfinite(self.error_factor) and self.error_factor >= 0):
-            raise CrowdtreeError(
-                f"{place}: error_factor: expected 0 or more, got {self.error_factor:g}"
-            )
+            yield f"error_factor: expected 0 or more, got {self.error_factor:g}"
         if self.dependence is not None and not 0 <= self.dependence < 1:
-            raise CrowdtreeError(
-                f"{place}: dependence: expected a number from 0 to below 1, got {self.dependence:g}"
-            )
+            yield f"dependence: expected a number from 0 to below 1, got {self.dependence:g}"
         if self.most_per_item is not None and not 1 <= self.most_per_item <= 32_000:
-            raise CrowdtreeError(
-                f"{place}: most_per_item: expected a whole number from 1 to 32,000, got "
-                f"{self.most_per_item}"
+            yield (
+                f"most_per_item: expected a whole number from 1 to 32,000, got {self.most_per_item}"
             )
         if self.error_factor != 1 and self.worker_error is not None:
-            raise CrowdtreeError(
-                f"{place}: has a worker_error and an error_factor; expected one of the two"
-            )
+            yield "worker_error: expected this or error_factor, got both"
         if self.refers and (self.own or self.error_factor != 1):
-            raise CrowdtreeError(
-                f"{place}: refers names classes and is right; leave out "
+            yield (
+                "refers: names classes and is right; leave out "
                 f"{listing(self.own or ['error_factor'])}"
             )
 
@@ -126,9 +135,10 @@ class Source:
     def without_own(self) -> Source:
         """Make the source whose errors are those of its problem."""
         if self.error_factor != 1:
-            raise CrowdtreeError(
-                f"source {quoted(self.name)}: error_factor is relative to other sources, and there "
-                "are none; give the worker error itself"
+            raise SourceError(
+                self.name,
+                "error_factor: is relative to other sources, and there are none; give the worker "
+                "error itself",
             )
         none: dict[str, Any] = dict.fromkeys(OWN)
         return dataclasses.replace(self, **none)
@@ -236,11 +246,14 @@ def scaled_error(channel: NDArray[np.float64], right: NDArray[np.bool_], factor:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
+    """Lists and numbers of Python, with None where a number is missing."""
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}
-    return value
+    if hasattr(value, "tolist"):  # of NumPy
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _same(one: Any, two: Any) -> bool:

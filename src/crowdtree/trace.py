@@ -15,7 +15,8 @@ from crowdtree.errors import CrowdtreeError, listing, one_line
 from crowdtree.fixed_plan import Plan
 from crowdtree.likelihood import UNSURE, AnswerModel
 from crowdtree.outcomes import CANT_TELL, YES_NO, answer_spellings, folded_answer
-from crowdtree.policy import AdaptivePolicy, Label, PlanPolicy, Policy
+from crowdtree.policy import AdaptivePolicy, Answer, Ask, Label, PlanPolicy, Policy
+from crowdtree.policy.base import Asked, to_option
 from crowdtree.problem import Problem
 from crowdtree.result_methods import Framed, HtmlShown
 from crowdtree.rng import generator
@@ -29,11 +30,20 @@ ITEM = "item"
 
 @dataclass(frozen=True)
 class TraceStep:
-    """An answer to a question, both by name, and the posterior after it."""
+    """An answer to a question, both by name, and the posterior after it.
+
+    `source` is who answered, where the problem has several sources.
+    """
 
     question: str
     answer: str
     posterior: NDArray[np.float64]
+    source: str | None = None
+
+    @property
+    def asked(self) -> str:
+        """The question, with its source where there are several: ``"cap (gpt-x 1.1)"``."""
+        return self.question if self.source is None else f"{self.question} ({self.source})"
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class Trace(Framed, HtmlShown):
     decision
         Index of the label, its error and the reason; None while the item is open.
     open_questions
-        Questions to ask next.
+        Questions to ask next; of several sources, which one: ``"cap (gpt-x 1.1)"``.
     true_class
         Class of the item, known in simulations only.
     ignored
@@ -86,7 +96,7 @@ class Trace(Framed, HtmlShown):
         yield "Before any answer"
         yield from self._bars(self.prior)
         for number, step in enumerate(self.steps, start=1):
-            yield f"{number}. {self.text(step.question)}  → {step.answer}"
+            yield f"{number}. {self.text(step.asked)}  → {step.answer}"
             yield from self._bars(step.posterior)
         yield from self.notes()
         yield self.verdict()
@@ -101,8 +111,10 @@ class Trace(Framed, HtmlShown):
             yield f"Not counted: {self.text(question)}  → {answer} ({why.get(fate, fate)})"
 
     def text(self, question: str) -> str:
-        """What workers are asked."""
-        return self.problem.text(self.problem.question_index(question))
+        """What is asked, and whom where there are several sources."""
+        index, source = read_asked(self.problem, question)
+        named = f" ({self.problem.sources[source].name})" if self.problem.has_sources else ""
+        return self.problem.text(index) + named
 
     def verdict(self) -> str:
         """Describe the outcome in one sentence."""
@@ -148,7 +160,8 @@ class Trace(Framed, HtmlShown):
             "steps": [
                 {
                     "question": step.question,
-                    "text": self.text(step.question),
+                    "text": self.problem.text(self.problem.question_index(step.question)),
+                    **({} if step.source is None else {"source": step.source}),
                     "answer": step.answer,
                     "posterior": believed(step.posterior),
                 }
@@ -184,6 +197,7 @@ def explain(
         Answers so far as (question, answer), each by another worker: names or numbers (yes, no, 1
         or 0 for yes/no questions; "can't tell" for any). Answers that the policy did not ask for,
         or that come after the label, are listed as ignored. Without them a simulated crowd replies.
+        Of several sources: ``"cap (gpt-x 1.1)"`` says which one answered the question.
     true_class
         True class of the item, by name or number, for the simulated crowd; drawn if not given.
     rng
@@ -212,28 +226,50 @@ def explain(
         raise CrowdtreeError(
             "explain: expected answers, or a true class for a simulated crowd, got both"
         )
-    item = start_item(policy, ITEM)
     pairs = answers.items() if isinstance(answers, Mapping) else answers
-    for number, pair in enumerate(pairs, start=1):
-        question, value = _answer(policy.problem, pair, number)
+    found = [_answer(policy.problem, pair, number) for number, pair in enumerate(pairs, start=1)]
+    if policy.problem.has_sources:
+        walk = _SourcesWalk(policy)
+        for question, source, value in found:
+            walk.hear(question, source, value)
+        return walk.trace()
+    item = start_item(policy, ITEM)
+    for number, (question, _, value) in enumerate(found, start=1):
         item = advance(policy, item, Event(ITEM, question, f"worker {number}", value))
     return from_item(policy, item)
 
 
-def _answer(problem: Problem, pair: Any, number: int) -> tuple[int, int]:
-    """Question and answer of a pair of names or numbers."""
+def read_asked(problem: Problem, name: Any) -> tuple[int, int]:
+    """Question and source of a question's name or number, or of ``"question (source)"``.
+
+    >>> from crowdtree.sources import Source
+    >>> problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1,
+    ...                   sources=[Source("people"), Source("gpt-x")])
+    >>> read_asked(problem, "q"), read_asked(problem, "q (gpt-x)")
+    ((0, 0), (0, 1))
+    """
+    if problem.has_sources and isinstance(name, str) and name not in problem.questions:
+        for place, source in enumerate(problem.sources):
+            question = name.removesuffix(f" ({source.name})")
+            if question != name and question in problem.questions:
+                return problem.questions.index(question), place
+    return _index(problem.questions, name, "question"), 0
+
+
+def _answer(problem: Problem, pair: Any, number: int) -> tuple[int, int, int]:
+    """Question, source and answer of a pair of names or numbers."""
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise CrowdtreeError(
             f"answers: entry {number}: expected (question, answer), got {got(pair)}"
         )
-    question = _index(problem.questions, pair[0], "question")
+    question, source = read_asked(problem, pair[0])
     value = read_answer(problem.answers[question], pair[1])
     if value is None:
         raise CrowdtreeError(
             f"answers: entry {number}: expected {_choices(problem, question)} as the answer, got "
             f"{got(pair[1])}"
         )
-    return question, value
+    return question, source, value
 
 
 def read_answer(names: tuple[str, ...], word: object) -> int | None:
@@ -307,6 +343,8 @@ def _from_crowd(
     else:
         truth = _index(problem.classes, true_class, "true_class")
     model = AnswerModel.of(problem)
+    if problem.has_sources:
+        return _from_sources(policy, model, truth, source)
     item = start_item(policy, ITEM)
     while item.label is None:
         question = open_questions(policy, item)[0]
@@ -321,3 +359,60 @@ def _drawn(rng: np.random.Generator, chances: NDArray[np.float64]) -> int:
     if chances.shape[0] == 3 and not chances[2]:
         return int(rng.random() < chances[1])
     return int(np.searchsorted(np.cumsum(chances), rng.random() * chances.sum(), side="right"))
+
+
+class _SourcesWalk:
+    """An item on its way through a policy that asks several sources."""
+
+    def __init__(self, policy: Policy[Any]) -> None:
+        self.policy, self.problem = policy, policy.problem
+        self.steps: list[TraceStep] = []
+        self.ignored: list[tuple[str, str, str]] = []
+        self.state = policy.start()
+        self.next = policy.ask(self.state)
+
+    def hear(self, question: int, source: int, value: int) -> None:
+        """Take an answer into account, unless it is late or was not asked for."""
+        names = self.problem.questions[question], self.problem.sources[source].name
+        word = _word(self.problem, question, value)
+        tree = self.policy.kind == "tree"  # which asks the first source alone
+        asked: Asked = question if tree else (question, source)
+        late = isinstance(self.next, Label)
+        if late or (tree and source) or not self.policy.wants(self.state, asked):
+            self.ignored.append((f"{names[0]} ({names[1]})", word, "late" if late else "surplus"))
+            return
+        self.state = self.policy.update(self.state, Answer(question, value, source=source))
+        posterior = np.array(self.policy.posterior(self.state))
+        self.steps.append(TraceStep(names[0], word, posterior, names[1]))
+        self.next = self.policy.ask(self.state)
+
+    def trace(self, true_class: str | None = None) -> Trace:
+        """Make the trace of the answers so far."""
+        problem, found = self.problem, self.next
+        open_ones: list[str] = []
+        if isinstance(found, Ask):
+            options = dict.fromkeys(to_option(problem, asked) for asked in found.asked)
+            for source, question in (divmod(o, problem.n_questions) for o in options):
+                open_ones.append(f"{problem.questions[question]} ({problem.sources[source].name})")
+        prior = self.policy.posterior(self.policy.start())
+        decision = found if isinstance(found, Label) else None
+        ignored = tuple(self.ignored)
+        steps = tuple(self.steps)
+        return Trace(problem, prior, steps, decision, tuple(open_ones), true_class, ignored)
+
+
+def _from_sources(
+    policy: Policy[Any], model: AnswerModel, truth: int, rng: np.random.Generator
+) -> Trace:
+    """Trace an item about which simulated sources answer, with the errors they have in common."""
+    problem, walk = policy.problem, _SourcesWalk(policy)
+    counts = np.zeros((model.slots, problem.n_options), dtype=np.int64)
+    first = np.zeros(1, dtype=np.intp)
+    while isinstance(walk.next, Ask):
+        option = np.array([to_option(problem, walk.next.asked[0])])
+        tables = model.after(option, model.before(counts[:, None], first, option))
+        place = _drawn(rng, np.array([table[0, truth] for table in tables]))
+        counts[place, option] += 1
+        source, question = divmod(int(option[0]), problem.n_questions)
+        walk.hear(question, source, UNSURE if place == model.slots - 1 else place)
+    return walk.trace(problem.classes[truth])

@@ -140,6 +140,56 @@ PROBLEMS: dict[str, bytes | str] = {
     "name.txt": TABLE,
     "old.xls": TABLE,
 }
+YAML_SOURCES = YAML + "sources: [people, {name: m, kind: model, FIELD}]\n"
+PROBLEMS |= {
+    f"sources_{name}.yaml": YAML_SOURCES.replace("FIELD", field)
+    for name, field in {
+        "price": "price: 0",
+        "kind": "kind: robot",
+        "field": "colour: red",
+        "error": "worker_error: [2]",
+        "question": "worker_error: {swims: 0.1}",
+        "both": "worker_error: 0.1, error_factor: 2",
+        "factor": "error_factor: -1",
+        "confusion": "confusion: {q: [[1, 0], [1, 1]]}",
+        "table": "table: [[x]]",
+        "unsure": "unsure: 7",
+        "dependence": "dependence: 1",
+        "repeatable": "repeatable: maybe",
+        "most": "most_per_item: 0",
+        "refers": "refers: true, dependence: 0.1",
+    }.items()
+}
+PROBLEMS |= {
+    "sources_word.yaml": YAML + "sources: people\n",
+    "sources_none.yaml": YAML + "sources: []\n",
+    "sources_twice.yaml": YAML + "sources: [people, People]\n",
+    "sources_only_expert.yaml": YAML + "sources: [{name: ann, refers: true}]\n",
+    "sources_together.yaml": YAML + "source_dependence: 1\n",
+}
+"""With sources of answers."""
+WHO: dict[str, bytes | str] = {
+    "w_header.csv": "who,price\nm,1\n",
+    "w_column.csv": "source,colour\nm,red\n",
+    "w_twins.csv": "source,flies,flies\nm,0.1,0.1\n",
+    "w_blank.csv": "source,price\n,1\n",
+    "w_price.csv": "source,price\nm,dear\n",
+    "w_free.csv": "source,price\nm,0\n",
+    "w_kind.csv": "source,kind\nm,robot\n",
+    "w_error.csv": "source,error\nm,2\n",
+    "w_some.csv": "source,flies\nm,0.1\n",
+    "w_factor.csv": "source,error_factor\np,\nm,-2\n",
+    "w_dependence.csv": "source,dependence\nm,1\n",
+    "w_repeatable.csv": "source,repeatable\nm,perhaps\n",
+    "w_most.csv": "source,most_per_item\nm,1.5\n",
+    "w_refers.csv": "source,refers\nm,2\n",
+    "w_long.csv": "source,price\nm,1,2\n",
+    "w_together.csv": "source,price\nm,1\nsource_dependence,2\n",
+    "w_twice.csv": "source,price\nm,1\nM,1\n",
+    "w_fields.yaml": "sources: [people]\ncolour: red\n",
+    "w_unknown.yaml": "sources: [{name: m, worker_error: {swims: 0.1}}]\n",
+}
+"""Tables of sources."""
 PLANS: dict[str, bytes | str] = {
     name: json.dumps({**PLAN, **change})
     for name, change in {
@@ -197,7 +247,7 @@ THINGS: dict[str, bytes | str] = {
     "i_name.txt": ITEMS,
 }
 FILES: dict[str, bytes | str] = {
-    **GOOD, **PROBLEMS, **PLANS, **FRAMES, **CHECKS, **AUDITS, **THINGS,
+    **GOOD, **PROBLEMS, **PLANS, **FRAMES, **CHECKS, **AUDITS, **THINGS, **WHO,
 }  # fmt: skip
 
 READERS = [
@@ -221,6 +271,10 @@ PLAN_READERS = [
     ["report", "FILE"],
     ["campaign", "create", "FILE"],
     ["learn", "answers.csv", "--plan", "FILE"],
+]
+WHO_READERS = [
+    [*words.split(), "--sources", "FILE"]
+    for words in ("simulate birds.csv --items 5", "check birds.csv", "explain example:animals")
 ]
 LEARN = [
     ["learn", "FILE"],
@@ -317,6 +371,10 @@ simulate birds.csv --compare --target-error 0
 simulate birds.csv --engine cloud
 simulate birds.csv --jobs 0
 simulate birds.csv --policy plan --workers -1
+simulate plan.json --sources birds.csv
+simulate birds.csv --sources nowhere.csv
+explain example:triage --answers topic=dear
+explain example:triage --answers "topic (parrot)=money"
 explain birds.csv --class unicorn
 explain birds.csv --answers swims=yes
 explain birds.csv --answers flies
@@ -602,6 +660,7 @@ def _of_files() -> Iterator[list[str]]:
     for readers, files in (
         (READERS, PROBLEMS),
         (PLAN_READERS, PLANS),
+        (WHO_READERS[:2], WHO | ANY_TEXT),
         (LEARN[:1], FRAMES | ANY_TEXT),
         (LEARN[1:], ANY_TEXT),
         (AUDIT, CHECKS | ANY_TEXT),
@@ -612,7 +671,7 @@ def _of_files() -> Iterator[list[str]]:
         for place, name in enumerate(files):
             for reader in {2 * place % len(readers), (2 * place + 1) % len(readers)}:
                 yield [name if word == "FILE" else word for word in readers[reader]]
-    for reader in [*READERS, *PLAN_READERS, *LEARN, *AUDIT, *AUDIT_FILES, *FORMATS]:
+    for reader in [*READERS, *PLAN_READERS, *WHO_READERS, *LEARN, *AUDIT, *AUDIT_FILES, *FORMATS]:
         yield ["nowhere.csv" if word == "FILE" else word for word in reader]
 
 

@@ -42,15 +42,35 @@ def test_comments_explain_the_parts(tmp_path):
         run("new", path := tmp_path / f"birds.{ending}")
         comments = [line for line in path.read_text().splitlines() if line.startswith("#")]
         assert len(comments) >= 5
-        for word in ("prior:", "error:", "text:"):
+        for word in ("prior:", "error:", "text:", "sources:"):
             assert any(word in line for line in comments)
     run("new", path := tmp_path / "birds.xlsx")
     book = openpyxl.load_workbook(path)
-    assert book.sheetnames == ["problem", "help"]
+    assert book.sheetnames == ["problem", "help", "sources"]
     sheet = book["problem"]
     noted = {cell.value for row in sheet.iter_rows() for cell in row if cell.comment}
     assert noted == {"error", "text", "prior"}
     assert sheet["D2"].value == 0.4  # a number, not text
+
+
+def test_templates_have_sources_to_uncomment(tmp_path):
+    """People, a model and an expert, once the sign of comments is gone."""
+    paths = [tmp_path / f"birds.{ending}" for ending in ("csv", "yaml", "xlsx")]
+    for path in paths:
+        run("new", path)
+        assert not ct.load_problem(path).has_sources
+    table, text, book = paths
+    rows = [line[4:] for line in table.read_text().splitlines() if line.startswith("#   ")]
+    (tmp_path / "birds.sources.csv").write_text("\n".join(rows))
+    lines = text.read_text().replace("# sources:", "sources:").replace("#   - {", "  - {")
+    text.write_text(lines)
+    sheets = openpyxl.load_workbook(book)
+    for (cell,) in sheets["sources"].iter_rows(max_col=1, max_row=4):
+        cell.value = cell.value.removeprefix("# ")
+    sheets.save(book)
+    found = [ct.load_problem(path).sources for path in paths]
+    assert [source.kind for source in found[0]] == ["people", "model", "expert"]
+    assert found[0] == found[1] == found[2]
 
 
 def test_a_table_keeps_its_comments_after_a_spreadsheet_saved_it(tmp_path):

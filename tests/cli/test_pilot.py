@@ -41,8 +41,11 @@ def test_pilot_refuses_invalid_options(option, words, capsys):
     assert words in complaint(capsys, "pilot", "example:animals", *option)
 
 
-def test_pilot_of_several_answers_leaves_out_which_cells_matter(capsys):
+def test_pilot_of_several_answers_shows_which_cells_matter(capsys):
     made = found(capsys, "pilot", "example:leaves")
-    assert made["answers"] == plan_pilot(ct.design(ct.example("leaves"))).answers
-    assert made["cells"] is None
-    assert "for yes/no questions only" in said(capsys, "pilot", "example:leaves")
+    pilot = plan_pilot(ct.design(ct.example("leaves")))
+    assert made["answers"] == pilot.answers
+    assert len(made["cells"]) == (pilot.sensitivity != 0).sum()
+    size = [abs(cell["sensitivity"]) for cell in made["cells"]]
+    assert size == sorted(size, reverse=True)
+    assert "affect the misclassification most" in said(capsys, "pilot", "example:leaves")

@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from crowdtree.judging.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
-from crowdtree.judging.leave_out import indicator
+from crowdtree.judging.question import indicator
 
 OBSERVERS = ["123321412...", "1233224125.3", ".3332342251.", "12332441251."]
 """Krippendorff (2011): four observers, twelve units, five labels; a dot is a missing answer."""
@@ -33,15 +33,29 @@ def test_alpha_of_the_published_example():
 
 
 def test_fleiss_kappa_of_the_worked_example():
-    assert fleiss_kappa(np.array(PSYCHIATRY)) == pytest.approx(0.210, abs=5e-4)
-    assert fleiss_kappa(np.array([[2, 0], [1, 0]])) is None
+    counts = np.array(PSYCHIATRY)
+    found = fleiss_kappa(counts, krippendorff_alpha(counts, rng()))
+    assert found.value == pytest.approx(0.210, abs=5e-4)
+    assert found.low < found.value < found.high
+    uneven = np.array([[2, 1], [1, 1]])
+    assert fleiss_kappa(uneven, krippendorff_alpha(uneven, rng())) is None
+    assert fleiss_kappa(counts, None) is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_fleiss_kappa_equals_its_formula(seed):
+    counts = np.random.default_rng(seed).multinomial(4, [0.5, 0.3, 0.2], 25)
+    agree = ((counts**2).sum(axis=1) - 4).mean() / 12
+    chance = ((counts.sum(axis=0) / counts.sum()) ** 2).sum()
+    found = fleiss_kappa(counts, krippendorff_alpha(counts, rng()))
+    assert found.value == pytest.approx((agree - chance) / (1 - chance))
 
 
 def test_cohen_kappa_of_the_textbook_example():
     """Two readers of fifty proposals: both yes 20, both no 15, 5 and 10 apart."""
     first = np.repeat([1, 1, 0, 0], [20, 5, 10, 15])
     second = np.repeat([1, 0, 1, 0], [20, 5, 10, 15])
-    assert cohen_kappa(first, second, rng()).value == pytest.approx(0.4)
+    assert cohen_kappa(np.stack([first, second]), rng()).value == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -50,7 +64,7 @@ def test_kappa_equals_scikit_learn(seed):
     names = np.array([3, 17, 90, 126])  # of some labels there is no answer
     first = names[drawn.integers(0, 4, 60)]
     second = np.where(drawn.random(60) < 0.6, first, names[drawn.integers(0, 4, 60)])
-    found = cohen_kappa(first.astype(np.int8), second.astype(np.int8), drawn)
+    found = cohen_kappa(np.stack([first, second]).astype(np.int8), drawn)
     assert found.value == pytest.approx(cohen_kappa_score(first, second))
     assert found.low < found.value < found.high
 
@@ -73,10 +87,10 @@ def test_alpha_equals_pairs_counted_one_by_one(seed):
 def test_full_agreement_is_no_certainty_and_one_label_shows_nothing():
     same = np.array([0, 1] * 10)
     for found in (
-        cohen_kappa(same, same, rng()),
+        cohen_kappa(np.stack([same, same]), rng()),
         krippendorff_alpha(2 * indicator(same, 2), rng()),
     ):
         assert found.value == found.high == 1
         assert 0.8 < found.low < 1
-    assert cohen_kappa(same * 0, same * 0, rng()) is None
+    assert cohen_kappa(np.zeros((2, 20), int), rng()) is None
     assert krippendorff_alpha(np.array([[2, 0], [3, 0]]), rng()) is None

@@ -282,7 +282,7 @@ def test_every_result_prints_as_one_line_and_has_an_html_form():
 
 def test_every_type_that_a_public_function_returns_is_shown():
     types = {type(result).__name__ for result in shown().values()}
-    plain = {"Any", "float", "Path", "module"}
+    plain = {"Any", "float", "Path", "module", "FloatArray", "OpinionTable"}
     for name in ct.__all__:
         value = getattr(ct, name)
         if inspect.isfunction(value):

@@ -419,6 +419,20 @@ def test_verify_finds_what_was_changed(made: Any) -> None:
     assert lab.verified() == []
 
 
+def test_a_later_label_is_not_covered_though_the_clock_went_back(made: Any) -> None:
+    lab = made(n=30)
+    lab.start(0.05)
+    with lab.store.engine.connect() as connection:
+        old = connection.execute(sa.select(labels).order_by(labels.c.id).limit(1)).one()
+        row = {**old._mapping, "label": (old.label + 1) % len(lab.classes), "at": old.at - 1}
+        connection.execute(labels.delete().where(labels.c.id == old.id))
+        connection.execute(labels.insert().values({**row, "id": old.id + 1000}))
+        found = verify(connection, lab.number)["differences"]
+        connection.rollback()
+    assert found, "the label does not follow from the answers"
+    assert not [text for text in found if "was audited as" in text]
+
+
 def test_a_label_that_changes_after_its_check_makes_the_audit_out_of_date(made: Any) -> None:
     lab = made()
     lab.start()

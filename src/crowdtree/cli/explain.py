@@ -23,7 +23,7 @@ from crowdtree.cli.policy import PolicyOptions, read_policy
 from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.problem import Problem
 from crowdtree.report.trace import write_trace_report
-from crowdtree.trace import explain, read_answer
+from crowdtree.trace import explain, read_answer, read_asked
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ def explain_verb(
         typer.Option(
             "--answers",
             metavar="Q=A,...",
-            help="Answers so far, such as flies=yes,hunts=no or cap=red.",
+            help="Answers so far, such as flies=yes,hunts=no or cap=red; of several sources "
+            "'cap (gpt-x)=red'.",
         ),
     ] = None,
     policy: PolicyOptions,
@@ -107,10 +108,12 @@ def _pair(problem: Problem, entry: str) -> tuple[str, str] | None:
     parts = entry.split("=")
     for cut in range(1, len(parts)):
         name, value = ("=".join(some).strip() for some in (parts[:cut], parts[cut:]))
-        if name in problem.questions:
-            names = problem.answers[problem.question_index(name)]
-            if read_answer(names, value) is not None:
-                return name, value
+        try:
+            names = problem.answers[read_asked(problem, name)[0]]
+        except CrowdtreeError:
+            continue
+        if read_answer(names, value) is not None:
+            return name, value
     return None
 
 
@@ -119,6 +122,6 @@ def _refuse(problem: Problem, entry: str) -> NoReturn:
     name, _, value = (part.strip() for part in entry.partition("="))
     if not name or not value:
         raise CrowdtreeError(f"--answers: expected question=answer, got {entry!r}")
-    names = problem.answers[problem.question_index(name)]
+    names = problem.answers[read_asked(problem, name)[0]]
     known = listing(f"{name}={answer}" for answer in names)
     raise CrowdtreeError(f"--answers: expected {known}, got {entry!r}")

@@ -11,6 +11,7 @@ from crowdtree.cli import streams
 from crowdtree.cli.options import ARGUMENTS, Reading, ReadingGroups, check_price, given
 from crowdtree.designers import design
 from crowdtree.errors import CrowdtreeError, listing
+from crowdtree.files.documents import with_notes
 from crowdtree.files.formats import ending_of_content
 from crowdtree.fixed_plan import Plan
 from crowdtree.problem import Problem
@@ -40,9 +41,15 @@ def read_problem(file: str, reading: Reading | None = None, *, quiet: bool = Fal
         if reading.errors is not None:
             options["errors"] = source_of(reading.errors)
         problem = files.load_problem(source_of(file), **options)
-        if problem.notes and not quiet:
-            say(f"{file}: {'; '.join(problem.notes)}")
-        return problem
+    else:
+        problem = _read_example(file, reading)
+    if problem.notes and not quiet:
+        say(f"{file}: {'; '.join(problem.notes)}")
+    return problem
+
+
+def _read_example(file: str, reading: Reading) -> Problem:
+    """Load an example problem, with changes."""
     for option in ("errors", "strengths", "rows"):
         if getattr(reading, option):
             option = f"--{option}"
@@ -54,7 +61,13 @@ def read_problem(file: str, reading: Reading | None = None, *, quiet: bool = Fal
     changes = {name: value for name, value in changes.items() if value is not None}
     if reading.loss is not None:
         changes["loss"] = files.read_loss(reading.loss, problem.classes)
-    return problem.replace(**changes) if changes else problem
+    notes: tuple[str, ...] = ()
+    if reading.sources is not None:
+        read = files.read_sources(reading.sources, problem.classes, problem.questions)
+        changes["sources"] = read.sources
+        changes["source_dependence"] = read.dependence or 0.0
+        notes = read.notes
+    return with_notes(problem.replace(**changes), notes) if changes else problem
 
 
 def written() -> set[str]:

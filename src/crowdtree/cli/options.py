@@ -158,6 +158,14 @@ class Reading:
             "--loss", metavar="FILE", help="What mistakes cost (.csv .xlsx .yaml .json)."
         ),
     ] = None
+    sources: Annotated[
+        Path | None,
+        _table_option(
+            "--sources",
+            metavar="FILE",
+            help="People, models and experts who answer (.csv .xlsx .yaml .json).",
+        ),
+    ] = None
 
     def without_groups(self) -> dict[str, Any]:
         """The arguments of :func:`crowdtree.files.load_problem`."""

@@ -72,9 +72,6 @@ def pilot_verb(
                 f"to know that to ± {percent(half_width)}, check "
                 f"{plural(pilot.known_items, 'labelled item')}.\n"
             )
-        if cells is None:
-            console.print("Which cells matter most is computed for yes/no questions only.")
-            return
         console.print("Cells that affect the misclassification most:")
         for cell in cells[:CELLS_SHOWN]:
             console.print(
@@ -86,11 +83,9 @@ def pilot_verb(
     render.emit(as_json, found, show)
 
 
-def _sensitive_cells(problem: Any, pilot: Any) -> list[dict[str, Any]] | None:
-    """Cells by their effect on the misclassification, the largest first, where it is known."""
+def _sensitive_cells(problem: Any, pilot: Any) -> list[dict[str, Any]]:
+    """Cells by their effect on the misclassification, the largest first."""
     slope = pilot.sensitivity
-    if slope is None:
-        return None
     used = [(float(slope[q, c]), q, c) for q, c in zip(*slope.nonzero(), strict=True)]
     return [
         {

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from crowdtree.checking import check_share
@@ -32,6 +33,7 @@ from crowdtree.planning import PlanChoices, forecast_checks, run_cost
 from crowdtree.problem import Problem
 from crowdtree.simulation import Crowd, simulate
 from crowdtree.simulation.compare import compare_policies
+from crowdtree.sources import Source
 from crowdtree.text import amount, number, percent, plural
 
 MOST_ERROR = 0.499
@@ -255,7 +257,17 @@ def _true_problem(problem: Problem, times: float) -> Problem | None:
             CrowdtreeWarning,
             stacklevel=2,
         )
-    return problem.replace(worker_error=error.clip(0, MOST_ERROR))
+    own = {} if not problem.has_sources else {"sources": list(_true_sources(problem, times))}
+    return problem.replace(worker_error=error.clip(0, MOST_ERROR), **own)
+
+
+def _true_sources(problem: Problem, times: float) -> Iterator[Source]:
+    """Sources whose own errors are multiplied, too."""
+    for source in problem.all_sources:
+        error = source.worker_error
+        if error is not None:
+            error = np.clip(times * np.asarray(error, dtype=np.float64), 0, MOST_ERROR)
+        yield replace(source, worker_error=error)
 
 
 def _prices(
@@ -271,9 +283,11 @@ def _prices(
 def _data(run: Any, prices: Sequence[float] | None) -> dict[str, Any]:
     """The run in plain JSON, with its cost where there are prices."""
     data: dict[str, Any] = run.to_dict()
-    if prices is not None:
+    if prices is not None or run.problem.has_sources:
         cost = run_cost(run, prices)
         data |= {"cost_per_item": float(cost), "cost_per_item_interval": list(cost.interval)}
+    if run.problem.has_sources:
+        data["cost_per_source"] = run.cost_per_source(prices)
     return data
 
 
@@ -284,9 +298,10 @@ def _show_run(console: Any, run: Any, problem: Problem, prices: Sequence[float] 
         f"{percent(wrong.high)})[/] with [bold]{amount(cost, 'answer')}[/] per item "
         f"[dim](95 %: {number(cost.low, 4)} to {number(cost.high, 4)})[/]."
     )
-    if prices is not None:
+    if prices is not None or problem.has_sources:
         paid = run_cost(run, prices)
-        whose = "these prices" if "--price" in inputs.written() else "the prices of the plan"
+        whose = "the prices of the plan" if prices is not None else "the prices of the sources"
+        whose = "these prices" if "--price" in inputs.written() else whose
         console.print(
             f"[bold]{number(paid)}[/] per item at {whose} "
             f"[dim](95 %: {number(paid.low)} to {number(paid.high)})[/]."
@@ -312,6 +327,19 @@ def _show_run(console: Any, run: Any, problem: Problem, prices: Sequence[float] 
         more = plural(len(asked) - QUESTIONS_SHOWN, "more question")
         console.print(f"  {number(rest):>8}  {more} together")
     console.print("[dim]  answers per item, by question[/]\n")
+    if problem.has_sources:
+        _show_sources(console, run, prices)
+
+
+def _show_sources(console: Any, run: Any, prices: Sequence[float] | None) -> None:
+    """Answers and cost per item of each source, and of all together."""
+    cost = run.cost_per_source(prices)
+    rows = [(name, run.answers_per_source.get(name), paid) for name, paid in cost.items()]
+    rows.append(("all sources", float(run.answers_per_item), float(run_cost(run, prices))))
+    for name, answers, paid in rows:
+        given = "" if answers is None else number(answers)
+        console.print(f"  {given:>8}  {number(paid):>8}  {name}", markup=False)
+    console.print("[dim]  answers and cost per item, by source[/]\n")
 
 
 def _show_adaptation(console: Any, run: Any, plain: Any) -> None:

@@ -3,7 +3,8 @@
 `problems` and `plans` load and save, `interchange` holds the answer formats of other tools, `items`
 reads item files and `exports` writes downloads. Below them, `grids` turns CSV, workbooks and
 frames into rows of text, `layouts` finds their header and direction, `cells` reads spellings,
-`table_reader` and `table_writer` turn rows into problems and back;
+`table_reader` and `table_writer` turn rows into problems and back, `losses` and `sources` read and
+write the tables beside them;
 `yaml_json`, `schema` and `documents` do YAML and JSON; `formats` lists the endings, `atomic` writes
 files. Files are opened by :mod:`crowdtree.reading`.
 """
@@ -19,6 +20,7 @@ from crowdtree.files.plans import (
     save_plan,
 )
 from crowdtree.files.problems import EXAMPLES, example, load_problem, save_problem
+from crowdtree.files.sources import read_sources
 
 __all__ = [
     "EXAMPLES",
@@ -32,6 +34,7 @@ __all__ = [
     "problem_from_dict",
     "problem_to_dict",
     "read_loss",
+    "read_sources",
     "save_plan",
     "save_problem",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from crowdtree.outcomes import YES_NO, check_answers
 from crowdtree.problem import DASH, PRIOR_TOLERANCE, Dash, Problem, check_names
 from crowdtree.text import squeezed
 
+if TYPE_CHECKING:
+    from crowdtree.files.sources import SourceList
+
 Made = TypeVar("Made")
 KINDS = {
     "problem": "a problem; load_problem and crowdtree design read it",
@@ -41,12 +44,15 @@ def problem_from_dict(
     normalise: bool = False,
     dependence: float | None = None,
     loss: Callable[[Sequence[str]], Any] | None = None,
+    sources: Callable[[Sequence[str], Sequence[str]], SourceList] | None = None,
 ) -> Problem:
     """Make a problem from the data of a document; given arguments take precedence.
 
-    `loss` makes the loss from the names of the classes, which only the document has.
+    `loss` makes the loss from the names of the classes, which only the document has; `sources`
+    makes the sources from those of the classes and questions.
     """
     from crowdtree.files.schema import ProblemFile, check
+    from crowdtree.files.sources import make_problem, read_entries
 
     kind = data.get("kind") if isinstance(data, dict) else None
     if kind in ("plan", "audit"):
@@ -82,12 +88,17 @@ def problem_from_dict(
         for what in ("confusion", "table")
     }
     shares, notes = as_shares(_prior(own, classes, source), normalise)
+    questions = [entry.name for entry in found.questions]
+    who = read_entries(found, classes, questions, source)
+    if sources is not None:
+        other = sources(classes, questions)
+        who = other if other.dependence is not None else other._replace(dependence=who.dependence)
     made = named(
         source,
-        Problem,
+        make_problem if sources is None else Problem,
         classes,
         named(source, chosen_prior, classes, shares, prior),
-        [entry.name for entry in found.questions],
+        questions,
         cells_right,
         worker_error,
         answers=answers,
@@ -99,13 +110,16 @@ def problem_from_dict(
         normalise=normalise,
         dependence=found.dependence if dependence is None else dependence,
         loss=found.loss if loss is None else loss(classes),
+        sources=who.sources,
+        source_dependence=who.dependence or 0.0,
     )
     said = [
         f"question {one_line(found.questions[q].name)}: {note}"
         for q, row in words.items()
         for note in row.notes
     ]
-    return with_notes(made, [*([] if prior is not None else notes), *spellings.notes(), *said])
+    prior_notes = [] if prior is not None else notes
+    return with_notes(made, [*prior_notes, *spellings.notes(), *said, *who.notes])
 
 
 def _declared(entry: Any) -> tuple[str, ...]:
@@ -270,11 +284,11 @@ def _errors(
             errors[q] = whole
             continue
         needless = dash[q] if entry.table is None else [True] * len(places)
-        errors[q] = _numbers(whole, places, f"{where}.error", found.worker_error, needless)
+        errors[q] = numbers_by_class(whole, places, f"{where}.error", found.worker_error, needless)
     return errors
 
 
-def _numbers(
+def numbers_by_class(
     cells: Any, places: dict[str, int], where: str, default: Any, needless: Sequence[bool]
 ) -> list[float]:
     """Read a number for each class; NaN where it is missing and not needed."""
@@ -311,7 +325,7 @@ def _unsure(found: Any, places: dict[str, int], source: str) -> NDArray[np.float
             row = [row] * len(places)
         elif entry.unsure is not None:
             where = f"{source}: questions[{q}] ({one_line(entry.name)}).unsure"
-            row = _numbers(row, places, where, whole, [False] * len(places))
+            row = numbers_by_class(row, places, where, whole, [False] * len(places))
         rows.append(row)
     table = np.array(rows, dtype=np.float64)
     return table if table.any() else None
@@ -324,6 +338,9 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
     >>> problem_to_dict(problem)["questions"]
     [{'name': 'q', 'error': 0.1, 'outcome': [0, '-']}]
     """
+    from crowdtree.files.sources import loss_of_file, source_fields
+
+    loss = loss_of_file(problem)
     classes = [
         {"name": name, "prior": prior}
         | ({"description": problem.descriptions[c]} if problem.descriptions else {})
@@ -352,7 +369,8 @@ def problem_to_dict(problem: Problem) -> dict[str, Any]:
         "kind": "problem",
         "dash": problem.dash,
         **({"dependence": problem.dependence} if problem.dependence else {}),
-        **({} if problem.loss is None else {"loss": problem.loss.to_dict()}),
+        **({} if loss is None else {"loss": loss.to_dict()}),
+        **source_fields(problem),
         "classes": classes,
         "questions": questions,
     }

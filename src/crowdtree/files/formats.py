@@ -54,7 +54,9 @@ def is_delta(path: Path) -> bool:
 
 
 _YAML = re.compile(
-    r"^(?:---|(?:crowdtree|kind|dash|dependence|worker_error|classes|questions)\s*:)", re.MULTILINE
+    r"^(?:---|(?:crowdtree|kind|dash|dependence|worker_error|classes|questions|sources"
+    r"|source_dependence)\s*:)",
+    re.MULTILINE,
 )
 
 

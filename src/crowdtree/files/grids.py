@@ -24,7 +24,7 @@ MOST_UNPACKED = 500_000_000
 """Bytes that a workbook may unpack to."""
 MOST_CELL_TEXT = 32_767
 """Characters that a cell of a workbook holds."""
-BESIDE = ("errors", "loss")
+BESIDE = ("errors", "loss", "sources")
 """Names of sheets that belong to the table on the first one."""
 MOST_COLUMNS, MOST_ROWS = 16_384, 1_048_576
 """Size of a sheet of a workbook."""
@@ -73,11 +73,12 @@ def write_delimited(path: Path, rows: Iterable[list[Any]]) -> None:
 
 
 class Sheets(NamedTuple):
-    """The first sheet of a workbook, and the sheets named errors and loss if there are any."""
+    """The first sheet of a workbook, and the sheets of `BESIDE` if there are any."""
 
     main: Grid
     errors: Grid | None
     loss: Grid | None
+    sources: Grid | None
 
 
 def workbook_grids(source: Source) -> Sheets:

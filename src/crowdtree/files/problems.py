@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -31,6 +31,7 @@ from crowdtree.files.grids import (
 )
 from crowdtree.files.layouts import Grid, Rows
 from crowdtree.files.losses import loss_rows, read_loss
+from crowdtree.files.sources import has_sources, loss_of_file, read_sources, source_rows
 from crowdtree.files.table_reader import Kind, Table, read_table
 from crowdtree.files.table_writer import error_rows, problem_rows
 from crowdtree.files.words import join_rows
@@ -43,6 +44,7 @@ EXAMPLES: Mapping[str, str] = {
     "animals": "animals.yaml",
     "mushrooms": "mushrooms.yaml",
     "leaves": "leaves.yaml",
+    "triage": "triage.yaml",
 }
 """Names of the example problems, and their files."""
 
@@ -63,6 +65,7 @@ def load_problem(
     dependence: float | None = None,
     rows: Rows | None = None,
     loss: str | os.PathLike[str] | Any | None = None,
+    sources: str | os.PathLike[str] | Any | None = None,
 ) -> Problem:
     """Load a problem from a file or a data frame.
 
@@ -103,6 +106,11 @@ def load_problem(
         :func:`crowdtree.files.losses.read_loss`), a matrix, or fields as in
         :func:`crowdtree.loss.make_loss`. Found automatically as the sheet ``loss`` of the workbook,
         as ``birds.loss.csv`` beside ``birds.csv``, and as the field ``loss`` of YAML and JSON.
+    sources
+        Who answers, in place of what the file says: a file (see
+        :func:`crowdtree.files.sources.read_sources`), or a list as in :class:`Problem`. Found
+        automatically as the sheet ``sources`` of the workbook, as ``birds.sources.csv`` beside
+        ``birds.csv``, and as the fields ``sources`` and ``source_dependence`` of YAML and JSON.
 
     Notes
     -----
@@ -165,6 +173,8 @@ def load_problem(
         data = parse_document(source)
         if loss is not None:
             options["loss"] = lambda classes: read_loss(loss, classes)
+        if sources is not None:
+            options["sources"] = lambda *names: read_sources(sources, *names)
         return problem_from_dict(data, source.name, prior, worker_error, **options)
     if isinstance(source, Source) and ending_of(source.name) == ".delta":
         if errors is not None or strengths:
@@ -172,7 +182,7 @@ def load_problem(
                 f"{'strengths' if strengths else 'errors'}: expected a table (.csv, .xlsx, a "
                 f"frame), got the field guide {source.name}"
             )
-        return _field_guide(source, prior, worker_error, loss, options)
+        return _field_guide(source, prior, worker_error, loss, sources, options)
     kind: Kind = "strength" if strengths is True else "outcome"
     table, near = _read(source, kind, "frame", rows)
     if prior is None:
@@ -181,6 +191,8 @@ def load_problem(
     loss = near.loss if loss is None else loss
     if loss is not None:
         options["loss"] = read_loss(loss, table.classes)
+    sources = near.sources if sources is None else sources
+    table.notes += _put_sources(options, sources, table.classes, table.questions)
     options |= {"texts": table.texts, "descriptions": table.descriptions}
     options["dash"] = dash or table.dash or "inapplicable"
     options["dependence"] = table.dependence if dependence is None else dependence
@@ -206,7 +218,12 @@ def load_problem(
 
 
 def _field_guide(
-    source: Source, prior: Any, worker_error: Any, loss: Any, options: dict[str, Any]
+    source: Source,
+    prior: Any,
+    worker_error: Any,
+    loss: Any,
+    sources: Any,
+    options: dict[str, Any],
 ) -> Problem:
     """Make a problem of a field guide, which says nothing about priors and errors."""
     from crowdtree.files.delta import read_delta
@@ -227,17 +244,28 @@ def _field_guide(
         "dependence": options["dependence"] or 0.0,
         "loss": None if loss is None else read_loss(loss, guide.classes),
     }
+    notes += _put_sources(options, sources, guide.classes, guide.questions)
     shares = named(guide.source, chosen_prior, guide.classes, None, prior)
     parts = (guide.classes, shares, guide.questions, guide.right, worker_error)
     made = named(guide.source, Problem, *parts, answers=guide.answers, **options)
     return with_notes(made, notes)
 
 
+def _put_sources(
+    options: dict[str, Any], sources: Any, classes: Sequence[str], questions: Sequence[str]
+) -> tuple[str, ...]:
+    """Add sources to the options of a problem; return what there is to say about them."""
+    found = read_sources(sources, classes, questions)
+    options |= {"sources": found.sources, "source_dependence": found.dependence or 0.0}
+    return found.notes
+
+
 class _Near(NamedTuple):
-    """What was found next to a table: its per-cell errors, and its losses."""
+    """What was found next to a table: its per-cell errors, its losses, and its sources."""
 
     errors: Any = None
     loss: Any = None
+    sources: Any = None
 
 
 def _read(source: Any, kind: Kind, what: str, rows: Rows | None = None) -> tuple[Table, _Near]:
@@ -255,7 +283,9 @@ def _read(source: Any, kind: Kind, what: str, rows: Rows | None = None) -> tuple
         raise CrowdtreeError(f"{what}: expected a table (.csv, .tsv, .xlsx), got {source.name}")
     if ending == ".xlsx":
         sheets = workbook_grids(source)
-        return read_table(sheets.main, kind, rows), _Near(sheets.errors, sheets.loss)
+        return read_table(sheets.main, kind, rows), _Near(
+            sheets.errors, sheets.loss, sheets.sources
+        )
     with delimited_grid(source) as grid:
         table = read_table(grid, kind, rows)
     if source.path is None:
@@ -345,7 +375,8 @@ def save_problem(problem: Problem, path: str | os.PathLike[str]) -> None:
     Per-cell errors of a CSV file go to a second file next to it (``birds.csv`` and
     ``birds.errors.csv``, which together are one document: saving a problem without per-cell
     errors removes the second), those of a workbook to a sheet ``errors``; losses likewise to
-    ``birds.loss.csv`` and a sheet ``loss``. Each file is written wholly or not at all.
+    ``birds.loss.csv`` and a sheet ``loss``, sources to ``birds.sources.csv`` and a sheet
+    ``sources``. Each file is written wholly or not at all.
 
     >>> import tempfile
     >>> problem = example("table1")
@@ -381,8 +412,10 @@ def _tables_beside(problem: Problem, path: Path) -> dict[str, Iterable[list[Any]
     found: dict[str, Iterable[list[Any]]] = {}
     if not problem.error_per_question:
         found["errors"] = error_rows(problem)
-    if problem.loss is not None:
+    if loss_of_file(problem) is not None:
         found["loss"] = list(loss_rows(problem))  # what cannot be written is refused first
+    if has_sources(problem) or problem.source_dependence:
+        found["sources"] = named(shown(path), list, source_rows(problem))
     return found
 
 
@@ -407,7 +440,8 @@ def example(name: str) -> Problem:
     """Load a problem of the package.
 
     ``"table1"`` is the paper's, ``"animals"`` has yes/no questions too; ``"mushrooms"`` says what
-    mistakes cost, and the questions of ``"leaves"`` have two to five answers.
+    mistakes cost, the questions of ``"leaves"`` have two to five answers, and those of ``"triage"``
+    are answered by people and models.
 
     >>> example("table1")
     Problem(5 classes x 5 questions, worker error 0.05)

@@ -26,6 +26,7 @@ def _share(value: Any) -> Any:
 
 
 Share = Annotated[float, BeforeValidator(_share), Field(strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 Cells = list[Any] | dict[Any, Any]
 VERSION = 1
@@ -60,6 +61,32 @@ class QuestionEntry(_Entry):
     notes: Any = None
 
 
+class SourceEntry(_Entry):
+    """A source of answers; errors one for all questions, per question or per cell."""
+
+    name: Text
+    kind: Literal["people", "expert", "model"] = "people"
+    price: Number = 1.0
+    worker_error: Share | Cells | None = None
+    error_factor: Number = 1.0
+    confusion: dict[Any, Any] | None = None
+    table: Cells | None = None
+    unsure: Share | Cells | None = None
+    dependence: Share | None = None
+    repeatable: Flag | None = None
+    most_per_item: Count | None = None
+    refers: Flag = False
+    notes: Any = None
+
+
+class SourcesFile(_Entry):
+    """Sources of answers, in a file of their own."""
+
+    sources: list[SourceEntry | Text] | None = None
+    source_dependence: Share | None = None
+    notes: Any = None
+
+
 class ProblemFile(_Entry):
     """A problem."""
 
@@ -68,6 +95,8 @@ class ProblemFile(_Entry):
     dash: Literal["inapplicable", "either"] = "inapplicable"
     dependence: float = 0.0
     loss: list[Any] | dict[Any, Any] | None = None
+    sources: list[SourceEntry | Text] | None = None
+    source_dependence: Share | None = None
     worker_error: Share | None = None
     unsure: Share | None = None
     notes: Any = None
@@ -128,7 +157,7 @@ class ReplacedEntry(_Entry):
     """A result that was replaced after so many draws."""
 
     draws: Count
-    right: Annotated[bool, Field(strict=True)]
+    right: Flag
     truth: Text | None
     by: list[Text]
 
@@ -138,7 +167,7 @@ class DrawEntry(_Entry):
 
     item: Text
     after: Count
-    right: Annotated[bool, Field(strict=True)] | None
+    right: Flag | None
     truth: Text | None
     by: list[Text]
     replaced: list[ReplacedEntry] = []
@@ -204,18 +233,21 @@ def _refuse_newer(version: Any, source: str) -> None:
         )
 
 
+CHOICES = ("ClassEntry", "SourceEntry", "float", "str", "constrained-str")
+
+
 def _place(loc: tuple[int | str, ...]) -> str:
     """Write a place as ``questions[3].error``; drop pydantic's names of the choices in a union."""
     text = ""
     for part in loc:
         if isinstance(part, int):
             text += f"[{part}]"
-        elif "[" not in part and part not in ("ClassEntry", "float", "str", "constrained-str"):
+        elif "[" not in part and part not in CHOICES:
             text += f".{part}"
     return squeeze(text.lstrip("."))[:80]
 
 
-ENTRIES = ("classes", "questions")
+ENTRIES = ("classes", "questions", "sources")
 """Fields that are lists of entries with a name."""
 
 
@@ -225,6 +257,7 @@ def _fault(model: type[BaseModel], fault: Any) -> str:
         inner: dict[str, type[BaseModel]] = {
             "classes": ClassEntry,
             "questions": QuestionEntry,
+            "sources": SourceEntry,
             "certificate": CertificateEntry,
             "draws": DrawEntry,
             "known": KnownEntry,
@@ -238,6 +271,8 @@ def _fault(model: type[BaseModel], fault: Any) -> str:
         return "is missing; add it"
     if kind == "string_type":
         return f"expected text, got {one_line(value)}; put it in quotes"
+    if kind == "bool_type":
+        return f"expected true or false, got {one_line(value)}"
     if kind in ("float_type", "int_type"):
         return f"expected a number, got {one_line(value)}"
     if kind == "list_type" and isinstance(value, dict) and fault["loc"][-1] in ENTRIES:

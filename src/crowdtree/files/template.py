@@ -13,6 +13,9 @@ from crowdtree.files.atomic import write_atomically
 from crowdtree.reading import shown
 
 ENDINGS = (".xlsx", ".csv", ".yaml", ".yml")
+SOURCES = "#   "
+"""Beginning of the lines of the template that are a table of sources."""
+WITHOUT_SIGN = "# Remove the # before the names of those who answer."
 WIDTHS = {"question": 12, "error": 8, "text": 32}
 """Columns of the workbook, in characters."""
 
@@ -58,14 +61,20 @@ def _workbook(text: str) -> Any:
         from openpyxl.utils import get_column_letter
 
     lines = text.splitlines()
-    notes = [line.removeprefix("# ") for line in lines if line.startswith("#")]
+    of_sources = [line for line in lines if line.startswith(SOURCES)]
+    notes = [line[2:] for line in lines if line.startswith("#") and line not in of_sources]
     rows = list(csv.reader(line for line in lines if not line.startswith("#")))
     book = Workbook()
     sheet: Any = book.active
     explained = book.create_sheet("help")
+    who = book.create_sheet("sources")
     sheet.title = "problem"
     for row in rows:
         sheet.append([_value(cell) for cell in row])
+    header, *entries = csv.reader(line.removeprefix(SOURCES) for line in of_sources)
+    for row in (header, *([f"# {name}", *cells] for name, *cells in entries)):
+        who.append([_value(cell) for cell in row])
+    who.append([WITHOUT_SIGN])
     for note in notes:
         explained.append([note])
         name, colon, words = note.partition(": ")

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdtree.judging.intervals import FloatArray, Interval, bootstrap
+from crowdtree.judging.question import IntArray, QuestionAnswers
+from crowdtree.judging.result import Agreement
 
-IntArray = NDArray[np.integer[Any]]
+MAX_WORKERS = 20
+"""Workers among whom pairs are compared: models, and the people with the most answers."""
 
 
 def krippendorff_alpha(counts: IntArray, rng: np.random.Generator) -> Interval | None:
     """Krippendorff's alpha of nominal answers, with its bootstrap interval by item.
 
     ``alpha = 1 - D_o / D_e``: how often two answers about an item differ, over how often two of all
-    these answers differ. Items with fewer than two answers do not count.
+    these answers differ (Krippendorff 2011). `counts` holds the answers of each item (row) by label
+    (column); items with fewer than two do not count.
 
-    Parameters
-    ----------
-    counts
-        Answers of each item (row) by label (column); answers may be missing.
-
-    References
-    ----------
-    Krippendorff (2011), Computing Krippendorff's alpha-reliability.
-
-    Examples
-    --------
     >>> alpha = krippendorff_alpha(np.array([[2, 0], [2, 0], [1, 1], [0, 2]]),
     ...                            np.random.default_rng(0))
     >>> round(alpha.value, 3)
@@ -51,52 +44,76 @@ def _alpha(sums: FloatArray) -> FloatArray:
         return np.asarray(1 - (total - 1) * observed / (total**2 - (labels**2).sum(axis=1)))
 
 
-def fleiss_kappa(counts: IntArray) -> float | None:
+def fleiss_kappa(counts: IntArray, alpha: Interval | None) -> Interval | None:
     """Fleiss' kappa; none unless every item has the same number of answers, two or more.
 
-    >>> round(fleiss_kappa(np.array([[2, 0], [2, 0], [1, 1], [0, 2]])), 3)
+    It is alpha without its correction for few answers.
+
+    >>> counts = np.array([[2, 0], [2, 0], [1, 1], [0, 2]])
+    >>> alpha = krippendorff_alpha(counts, np.random.default_rng(0))
+    >>> round(fleiss_kappa(counts, alpha).value, 3)
     0.467
     """
-    counts = counts[counts.sum(axis=1) > 0]
     size = counts.sum(axis=1)
-    if not len(size) or size[0] < 2 or (size != size[0]).any():
+    if alpha is None or len(np.unique(size[size > 0])) > 1:
         return None
-    n = int(size[0])
-    agree = float((((counts**2).sum(axis=1) - n) / (n * (n - 1))).mean())
-    chance = float(((counts.sum(axis=0) / counts.sum()) ** 2).sum())
-    return (agree - chance) / (1 - chance) if chance < 1 else None
+    larger = size.sum() / (size.sum() - 1)
+    return Interval(*(float(1 - larger * (1 - x)) for x in (alpha.value, alpha.low, alpha.high)))
 
 
-def cohen_kappa(first: IntArray, second: IntArray, rng: np.random.Generator) -> Interval | None:
-    """Cohen's kappa of two workers who answered the same items, with its bootstrap interval.
+def cohen_kappa(answers: IntArray, rng: np.random.Generator) -> Interval | None:
+    """Cohen's kappa of two workers (rows) about the same items, with its bootstrap interval.
 
-    >>> first, second = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])
-    >>> cohen_kappa(first, second, np.random.default_rng(0)).value
+    >>> cohen_kappa(np.array([[0, 0, 1, 1], [0, 1, 1, 1]]), np.random.default_rng(0)).value
     0.5
     """
-    names, code = np.unique(np.concatenate([first, second]), return_inverse=True)
-    labels = len(names)
-    if labels < 2:
+    names, code = np.unique(answers, return_inverse=True)
+    if len(names) < 2:
         return None
-    cell = code[: len(first)] * labels + code[len(first) :]
-    one, two = _common(np.bincount(code))
-    cells, place = np.unique(np.append(cell, one * labels + two), return_inverse=True)
-    rows, columns = np.eye(labels)[cells // labels], np.eye(labels)[cells % labels]
-    same = cells // labels == cells % labels
+    labels = np.eye(len(names))
+    one, two = code.reshape(2, -1)
 
-    def kappa(sums: FloatArray) -> FloatArray:
-        total = sums.sum(axis=1)
-        agree = sums[:, same].sum(axis=1) / total
-        chance = ((sums @ rows) * (sums @ columns)).sum(axis=1) / total**2
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray((agree - chance) / (1 - chance))
+    def rows(a: IntArray, b: IntArray) -> FloatArray:
+        return np.column_stack([np.ones(len(a)), a == b, labels[a], labels[b]])
 
-    unit = np.eye(len(cells))
-    count = np.bincount(place[:-1], minlength=len(cells))
-    return bootstrap(unit, kappa, rng, unit[place[-1]], count)
+    cells, count = np.unique(one * len(names) + two, return_counts=True)
+    doubt = rows(*(np.array([label]) for label in _common(np.bincount(code.ravel()))))[0]
+    return bootstrap(rows(*divmod(cells, len(names))), _kappa, rng, doubt, count)
 
 
-def _common(counts: IntArray) -> tuple[int, int]:
+def _kappa(sums: FloatArray) -> FloatArray:
+    total, same = sums[:, 0], sums[:, 1]
+    first, second = np.split(sums[:, 2:], 2, axis=1)
+    chance = (first * second).sum(axis=1) / total**2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((same / total - chance) / (1 - chance))
+
+
+def _common(counts: IntArray) -> list[int]:
     """The two most common labels; one more item on which they stand against each other is doubt."""
-    first, second = np.argsort(-counts, kind="stable")[:2].tolist()
-    return first, second
+    common: list[int] = np.argsort(-counts, kind="stable")[:2].tolist()
+    return common
+
+
+def agreements(data: QuestionAnswers, rng: np.random.Generator) -> Iterator[Agreement]:
+    """Agreement of people, of models, of people with each model, and of each two workers."""
+    groups = {"people": data.people, "models": data.models}
+    for name, labels in zip(data.model_names, data.models, strict=True):
+        groups[f"people and {name}"] = np.vstack([data.people, labels])
+    busiest = np.argsort(-(data.people >= 0).sum(axis=1), kind="stable")
+    kept = np.sort(busiest[: max(0, MAX_WORKERS - len(data.models))]).tolist()
+    workers = [*zip(data.model_names, data.models, strict=True),
+               *((data.people_names[k], data.people[k]) for k in kept)]  # fmt: skip
+    for (first, a), (second, b) in combinations(workers, 2):
+        groups[f"{first} and {second}"] = np.stack([a, b])
+    for name, answers in groups.items():
+        answers = answers[(answers >= 0).any(axis=1)]
+        counts = data.counts(answers)
+        items = int((counts.sum(axis=1) > 1).sum())
+        if items:
+            alpha, kappa = krippendorff_alpha(counts, rng), None
+            if len(answers) == 2:
+                kappa = cohen_kappa(answers[:, (answers >= 0).all(axis=0)], rng)
+            else:
+                kappa = fleiss_kappa(counts, alpha)
+            yield Agreement(data.question, name, len(answers), items, alpha, kappa)

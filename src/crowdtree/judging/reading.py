@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from crowdtree.columns import Column, Columns, read_columns
 from crowdtree.errors import CrowdtreeError, listing, one_line
-from crowdtree.judging.agreement import IntArray
 from crowdtree.judging.question import QuestionAnswers
 from crowdtree.learning.answers import (
+    YES_NO,
     Answers,
-    choice_codes,
     gold_codes,
     read_answers,
     read_gold,
     unknown_names,
 )
+from crowdtree.outcomes import YES_NO as PLAIN
 from crowdtree.outcomes import check_answers
 from crowdtree.text import plural, squeezed
 
@@ -66,7 +67,13 @@ def read_questions(
         )
     notes = list(read.notes)
     truths = {} if gold is None else _gold_by_question(gold, read, columns)
-    questions = [_question(read, q, machine, truths, notes) for q in range(len(read.questions))]
+    absent = set(chain(*truths.values())) - set(map(str, read.tasks))
+    if absent:
+        notes.append(f"{plural(len(absent), 'item')} of the gold without answers left out")
+    questions = [
+        _question(read, q, machine, truths.get(name, {}), notes)
+        for q, name in enumerate(read.questions)
+    ]
     return questions, tuple(notes)
 
 
@@ -80,10 +87,8 @@ def _with_versions(table: Columns) -> tuple[Columns, dict[str, str]]:
         return table, {name: name for name in who}
     version = [name.strip() for name in table["version"]]
     full = [f"{name} {at}" if name and at else name for name, at in zip(who, version, strict=True)]
-    names = sorted(set(full))
-    place = {name: i for i, name in enumerate(names)}
-    code = np.array([place[name] if name else -1 for name in full], np.int32)
-    column = {**table.column, "worker": Column(code, names)}
+    names, code = np.unique(full, return_inverse=True)
+    column = {**table.column, "worker": Column(code.astype(np.int32), names.tolist())}
     return replace(table, column=column), dict(zip(full, who, strict=True))
 
 
@@ -130,51 +135,29 @@ def _kinds(table: Columns, base: Mapping[str, str]) -> set[str]:
 
 
 def _question(
-    read: Answers, q: int, machine: Any, truths: Mapping[str, dict[str, str]], notes: list[str]
+    read: Answers, q: int, machine: Any, truths: dict[str, str], notes: list[str]
 ) -> QuestionAnswers:
-    question = read.questions[q]
-    answers = np.full((read.n_workers, read.n_tasks), -1, np.int8)
-    rows = read.question_column() == q
-    answers[read.worker[rows], read.task[rows]] = read.label[rows]
-    labels, gold = _coded(read, q, truths.get(question, {}), notes)
-    names = list(map(str, read.workers.tolist()))
-    people, models = np.flatnonzero(~machine).tolist(), np.flatnonzero(machine).tolist()
-    return QuestionAnswers(
-        question, labels, answers[people], [names[w] for w in people], answers[models],
-        [names[w] for w in models], gold,
-    )  # fmt: skip
-
-
-def _coded(
-    read: Answers, q: int, truths: dict[str, str], notes: list[str]
-) -> tuple[tuple[str, ...], IntArray]:
-    """Labels of a question, and the known one of each item.
-
-    To the labels of a single question those are added that the gold alone has.
-    """
-    several = len(read.questions) > 1
+    """Answers to a question; labels that the gold alone has are added to its own."""
+    question, several = read.questions[q], len(read.questions) > 1
     labels = check_answers(read.choices or None, read.questions)[q] if several else read.labels
-    place = {name: i for i, name in enumerate(map(str, read.tasks.tolist()))}
-    absent = [task for task in truths if task not in place]
-    if absent:
-        notes.append(f"{plural(len(absent), 'item')} of the gold without answers left out")
-    if several:
-        names = list(truths.values())
-        column = Column(np.arange(len(names), dtype=np.int32), names)
-        ask, where = np.zeros(len(names), np.int32), "gold"
-        code = choice_codes(column, ask, (read.questions[q],), (labels,), where)
-        gold = np.full(read.n_tasks, -1, np.int32)
-        for task, label in zip(truths, code.tolist(), strict=True):
-            if task in place:
-                gold[place[task]] = label
-        return labels, gold
-    known = {squeezed(name) for name in labels}
+    if labels == PLAIN:
+        truths = {task: PLAIN[YES_NO[w]] if (w := squeezed(label)) in YES_NO else label
+                  for task, label in truths.items()}  # fmt: skip
+    known = set(map(squeezed, labels))
     extra = sorted({name for name in truths.values() if squeezed(name) not in known})
+    where = f"gold: question {one_line(question)}: label" if several else "gold: label"
     if extra and len(extra) == len(set(truths.values())):
-        raise unknown_names("gold: label", extra, labels, "correct it")
+        raise unknown_names(where, extra, labels, "correct it")
     if extra:
-        notes.append(f"labels that occur in the gold alone: {listing(map(repr, extra))}")
-    return (*labels, *extra), gold_codes(read, truths, (*labels, *extra))
+        notes.append(f"{where}s without an answer: {listing(map(one_line, extra))}")
+    labels = (*labels, *extra)
+    rows, names = read.question_column() == q, np.array(list(map(str, read.workers)))
+    answers = np.full((read.n_workers, read.n_tasks), -1, np.int8)
+    answers[read.worker[rows], read.task[rows]] = read.label[rows]
+    return QuestionAnswers(
+        question, labels, answers[~machine], names[~machine].tolist(), answers[machine],
+        names[machine].tolist(), gold_codes(read, truths or None, labels),
+    )  # fmt: skip
 
 
 def _gold_by_question(

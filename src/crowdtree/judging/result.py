@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
+from crowdtree.errors import CrowdtreeError, listing
 from crowdtree.judging.intervals import Interval
 from crowdtree.result_methods import Framed, Plotted
 from crowdtree.text import plural
@@ -14,26 +15,6 @@ REPLACE, JOIN = "may replace a person", "may join people"
 UNCLEAR, WORSE = "cannot tell yet", "worse than a person"
 
 Reference = Literal["people", "gold"]
-
-
-@dataclass(frozen=True)
-class Against:
-    """How often a model and a single person are right about the same items.
-
-    `reference`: ``"people"`` (the vote of the other people, each person left out in turn) or
-    ``"gold"``. `vote_gain` is what the vote of people gains in accuracy when the model joins it.
-    Intervals are for these people and items like these; `difference_others` and
-    `vote_gain_others` are for other people as well.
-    """
-
-    reference: Reference
-    items: int
-    model: Interval
-    person: Interval | None = None
-    difference: Interval | None = None
-    vote_gain: Interval | None = None
-    difference_others: Interval | None = None
-    vote_gain_others: Interval | None = None
 
 
 @dataclass(frozen=True)
@@ -47,16 +28,14 @@ class Verdict:
 
     answer: str
     others: bool
-    reference: Reference | None
     needed: int | None = None
     needs: str = "human labels"
 
     def __str__(self) -> str:
         if self.answer == UNCLEAR:
-            return self.answer + (
-                f": about {self.needed:,} more {self.needs}" if self.needed else ""
-            )
-        return self.answer + ("" if self.others else " (these people; others: cannot tell yet)")
+            more = f"; about {self.needed:,} more {self.needs} should decide"
+            return self.answer + (more if self.needed else "")
+        return self.answer + ("" if self.others else " (shown for these people only)")
 
 
 @dataclass(frozen=True)
@@ -74,9 +53,9 @@ class LabelScore:
 class PersonTest:
     """A model against one person who is left out, both compared with each of the other people.
 
-    `model_wins` and `person_wins` are shares of items at which one agrees with at least as many of
-    the others; `better` says that the model is not worse by the margin or more, at a rate of false
-    findings of 5 % over all people.
+    `model_wins` is the share of items at which the model agrees with at least as many of the
+    others; `better` says that it is not worse by the margin or more, at a rate of false findings
+    of 5 % over all people.
     """
 
     question: str
@@ -84,32 +63,37 @@ class PersonTest:
     person: str
     items: int
     model_wins: float
-    person_wins: float
     p_value: float
     better: bool
 
 
 @dataclass(frozen=True)
 class ModelScore:
-    """A model at one question.
+    """How often a model and a single person are right about the same items of a question.
 
-    `winning_rate` is the share of the tested people whom the model beats (see `PersonTest`), and
-    `advantage` the mean of `model_wins` over them. `confusion` counts items by reference label
-    (row) and the model's label (column).
+    `reference`: ``"people"`` (the vote of the other people, each person left out in turn) or
+    ``"gold"``. `vote_gain` is what the vote of people gains in accuracy when the model joins it.
+    Intervals are for these people and items like these; `difference_others` and
+    `vote_gain_others` are for other people as well.
+
+    `verdict` is none where a question has gold and `reference` is people. `winning_rate` is the
+    share of the tested people whom the model beats (see `PersonTest`), and `advantage` the mean of
+    `model_wins` over them.
     """
 
     question: str
     model: str
-    verdict: Verdict
-    against: tuple[Against, ...]
-    winning_rate: float | None
-    advantage: float | None
-    confusion: tuple[tuple[float, ...], ...]
-
-    @property
-    def main(self) -> Against | None:
-        """The comparison that the verdict rests on."""
-        return next((a for a in self.against if a.reference == self.verdict.reference), None)
+    reference: Reference
+    items: int
+    accuracy: Interval | None
+    person: Interval | None = None
+    difference: Interval | None = None
+    vote_gain: Interval | None = None
+    difference_others: Interval | None = None
+    vote_gain_others: Interval | None = None
+    verdict: Verdict | None = None
+    winning_rate: float | None = None
+    advantage: float | None = None
 
 
 @dataclass(frozen=True)
@@ -126,27 +110,19 @@ class Together:
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Agreement of two workers: the share of equal answers, and Cohen's kappa."""
-
-    question: str
-    first: str
-    second: str
-    items: int
-    agreement: float
-    kappa: Interval | None
-
-
-@dataclass(frozen=True)
 class Agreement:
-    """Agreement of a group: Krippendorff's alpha, and Fleiss' kappa where all items allow it."""
+    """Agreement of a group, or of two workers.
+
+    `kappa` is Cohen's of two workers and, where all items have equally many answers, Fleiss' of
+    more.
+    """
 
     question: str
-    group: str
+    who: str
     workers: int
     items: int
     alpha: Interval | None
-    fleiss: float | None
+    kappa: Interval | None
 
 
 @dataclass(frozen=True)
@@ -167,8 +143,8 @@ class Judgement(Framed, Plotted):
 
     >>> import crowdtree as ct
     >>> answers = {"task": [1, 1, 2, 2], "worker": [*"abab"], "label": ["cat", "cat", "dog", "cat"]}
-    >>> ct.judge(answers).to_frame("pairs").columns[:4]
-    ['question', 'first', 'second', 'items']
+    >>> ct.judge(answers).to_frame("agreement").columns[:4]
+    ['question', 'who', 'workers', 'items']
     """
 
     questions: tuple[str, ...]
@@ -181,7 +157,6 @@ class Judgement(Framed, Plotted):
     label_scores: tuple[LabelScore, ...]
     tests: tuple[PersonTest, ...]
     together: tuple[Together, ...]
-    pairs: tuple[Pair, ...]
     agreement: tuple[Agreement, ...]
     drift: tuple[Drift, ...]
     notes: tuple[str, ...] = ()
@@ -196,24 +171,26 @@ class Judgement(Framed, Plotted):
     def headline(self) -> str:
         """The answer in one line: what each model may do, or how far people agree."""
         if not self.scores:
-            alphas = [f"{row.alpha.value:.2f}" for row in self.agreement if row.alpha]
-            return f"people agree with alpha {', '.join(alphas[:5]) or 'unknown'}"
-        said = []
-        for model in self.models:
-            answers = [score.verdict.answer for score in self.scores if score.model == model]
-            for answer in (REPLACE, JOIN, UNCLEAR, WORSE):
-                count = answers.count(answer)
-                part = f" ({count} of {len(answers)} questions)" if len(answers) > 1 else ""
-                said += [f"{model}: {answer}{part}"] if count else []
-        return "; ".join(said[:4]) + (f"; and {len(said) - 4} more" if len(said) > 4 else "")
+            people = (row.alpha for row in self.agreement if row.who == "people")
+            alphas = listing(f"{alpha.value:.2f}" for alpha in people if alpha)
+            return f"people agree with alpha {alphas or 'unknown'}"
+        return listing((f"{name}: {verdict.answer}" for name, verdict in self.verdicts), 4)
+
+    @property
+    def verdicts(self) -> list[tuple[str, Verdict]]:
+        """Each model, with its question where there are several, and the verdict on it."""
+        return [(self.name(row.question, row.model), row.verdict)
+                for row in self.scores if row.verdict]  # fmt: skip
+
+    def name(self, question: str, who: str) -> str:
+        """Who or what a row of a table is about, with its question where there are several."""
+        return f"{question}: {who}" if len(self.questions) > 1 else who
 
     def verdict(self, model: str, question: str | None = None) -> Verdict:
         """The verdict on a model at a question, by default the first."""
-        from crowdtree.errors import CrowdtreeError, listing
-
         wanted = self.questions[0] if question is None else question
         for score in self.scores:
-            if (score.model, score.question) == (model, wanted):
+            if (score.model, score.question) == (model, wanted) and score.verdict:
                 return score.verdict
         raise CrowdtreeError(
             f"verdict: no model {model!r} at question {wanted!r}; expected one of "
@@ -224,32 +201,21 @@ class Judgement(Framed, Plotted):
         """Everything as plain data."""
         data = asdict(self)
         for row, score in zip(data["scores"], self.scores, strict=True):
-            row["verdict"]["words"] = str(score.verdict)
+            if score.verdict:
+                row["verdict"]["words"] = str(score.verdict)
         return {"headline": self.headline, **data}
 
     def rows(self, part: str) -> list[dict[str, Any]]:
         """Rows of one of the tables, with the ends of intervals in columns of their own."""
-        if part != "models":
-            return [_flat(row) for row in getattr(self, part)]
-        return [
-            {
-                "question": score.question,
-                "model": score.model,
-                "verdict": str(score.verdict),
-                **_flat(row),
-                "winning_rate": score.winning_rate,
-                "advantage": score.advantage,
-            }
-            for score in self.scores
-            for row in score.against
-        ]
+        return [_flat(row) for row in getattr(self, "scores" if part == "models" else part)]
 
 
 def _flat(row: Any) -> dict[str, Any]:
     cells: dict[str, Any] = {}
     for each in fields(row):
         value = getattr(row, each.name)
-        cells[each.name] = getattr(value, "value", value)
+        cells[each.name] = str(value) if isinstance(value, Verdict) else value
         if "Interval" in str(each.type):
+            cells[each.name] = getattr(value, "value", None)
             cells |= {f"{each.name}_{end}": getattr(value, end, None) for end in ("low", "high")}
     return cells

@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
-from crowdtree.judging.agreement import IntArray
 from crowdtree.judging.intervals import FloatArray, Interval, bootstrap, mean_difference, share
-from crowdtree.judging.leave_out import LeaveOneOut, indicator
-from crowdtree.judging.question import QuestionAnswers
+from crowdtree.judging.question import IntArray, QuestionAnswers
 from crowdtree.judging.result import (
     ANOTHER,
+    JOIN,
     PERSON,
-    Against,
+    REPLACE,
+    UNCLEAR,
+    WORSE,
     Drift,
     LabelScore,
+    ModelScore,
     PersonTest,
     Reference,
     Together,
+    Verdict,
 )
+from crowdtree.text import rounded_up
 
 GROUPS = 30
 """Groups of people that are left out to see how much depends on who the people are."""
 MIN_ITEMS = 30
 """Items from which one person is tested against a model (Calderon and others 2025)."""
 FALSE_FINDINGS = 0.05
+POWER = 1.43  # (z of 97.5 % + z of 80 %) / z of 97.5 %: four in five such studies decide
+MAX_NEEDED = 1_000_000
 VOTE = 0.5
 """By how much an answer that joins a vote changes the probability of its target, at most."""
 
@@ -34,21 +42,63 @@ VOTE = 0.5
 # ---------------------------------------------------------------- accuracy
 
 
-def compare(data: QuestionAnswers, model: int, reference: Reference) -> Against | None:
-    """Compare a model with a single person; none where they share no item."""
+def compare(data: QuestionAnswers, model: int, reference: Reference) -> ModelScore:
+    """Compare a model with a single person on the items that both answered."""
     rows = data.leave_out(reference)
     label = data.models[model][rows.item]
     right = rows.by_item(rows.right(label), label >= 0)
-    accuracy = share(right)
-    if accuracy is None:
-        return None
+    score = ModelScore(data.question, data.model_names[model], reference, len(right), share(right))
     difference, gain = _differences(data, reference, data.votes, model)
     if not len(difference):
-        return Against(reference, len(right), accuracy)
+        return score
     person = rows.by_item(rows.right(rows.label), (label >= 0) & (rows.label >= 0))
     ends = mean_difference(difference), mean_difference(gain, VOTE)
-    wider = map(_wider, ends, _others(data, model, reference))
-    return Against(reference, len(right), accuracy, share(person), *ends, *wider)
+    wider = [_wider(*pair) for pair in zip(ends, _others(data, model, reference), strict=True)]
+    return replace(
+        score, person=share(person), difference=ends[0], vote_gain=ends[1],
+        difference_others=wider[0], vote_gain_others=wider[1],
+    )  # fmt: skip
+
+
+def judge_model(
+    data: QuestionAnswers, model: int, margin: float, tests: Sequence[PersonTest]
+) -> Iterator[ModelScore]:
+    """Compare a model with people by the other people and by gold, and reach a verdict."""
+    for reference in ("people", "gold"):
+        score = compare(data, model, reference)
+        if reference == data.usual_reference:
+            score = replace(score, verdict=decide(score, data, margin))
+            if tests:
+                wins = np.mean([(row.better, row.model_wins) for row in tests], axis=0).tolist()
+                score = replace(score, winning_rate=wins[0], advantage=wins[1])
+        if score.items or score.verdict:
+            yield score
+
+
+def decide(score: ModelScore, data: QuestionAnswers, margin: float) -> Verdict:
+    """Say whether a model may replace a person, or join people, or how many labels are missing."""
+    if score.difference is None:
+        return Verdict(UNCLEAR, False)
+    answer = _answer(score.difference, score.vote_gain, margin)
+    if answer != UNCLEAR:
+        others = _answer(score.difference_others, score.vote_gain_others, margin)
+        return Verdict(answer, others == answer)
+    gold, size = score.reference == "gold", data.votes.sum(axis=1)
+    each = 1.0 if gold else float(size[size > 1].mean())
+    gap = max(abs(score.difference.value + margin), 1e-9)
+    needed = score.items * each * ((POWER * score.difference.half / gap) ** 2 - 1)
+    more = math.ceil(rounded_up(max(needed, 1.0))) if needed < MAX_NEEDED else None
+    return Verdict(UNCLEAR, False, more, "known items" if gold else "human labels")
+
+
+def _answer(difference: Interval | None, gain: Interval | None, margin: float) -> str:
+    if difference is None:
+        return UNCLEAR
+    if difference.low > -margin:
+        return REPLACE
+    if gain is not None and gain.low > 0:
+        return JOIN
+    return WORSE if difference.high < -margin else UNCLEAR
 
 
 def _differences(
@@ -101,25 +151,21 @@ def _wider(estimate: Interval | None, other: float | None) -> Interval | None:
 # ---------------------------------------------------------------- labels
 
 
-def label_scores(
-    data: QuestionAnswers, rows: LeaveOneOut, label: IntArray, who: str
-) -> Iterator[LabelScore]:
-    """Recall and precision of every label that occurs."""
-    answered = label >= 0
-    for k, name in enumerate(data.labels):
-        says = (label == k).astype(float)
-        both = rows.by_item(rows.truth[:, k] * says, answered)
-        recall = share(both, rows.by_item(rows.truth[:, k], answered))
-        precision = share(both, rows.by_item(says, answered))
-        if recall or precision:
-            yield LabelScore(data.question, who, name, recall, precision)
-
-
-def confusion(rows: LeaveOneOut, label: IntArray) -> tuple[tuple[float, ...], ...]:
-    """Number of items by reference label (row) and the model's label (column)."""
-    says = indicator(label, rows.truth.shape[1])
-    table = (rows.truth * rows.weight[:, None]).T @ says
-    return tuple(map(tuple, table.tolist()))
+def label_scores(data: QuestionAnswers) -> Iterator[LabelScore]:
+    """Recall and precision of every label that occurs, by a person and by each model."""
+    rows = data.leave_out()
+    answers = (
+        (name, labels[rows.item])
+        for name, labels in zip(data.model_names, data.models, strict=True)
+    )
+    for who, label in ((PERSON, rows.label), *answers):
+        for k, name in enumerate(data.labels):
+            says = (label == k).astype(float)
+            both = rows.by_item(rows.truth[:, k] * says, label >= 0)
+            recall = share(both, rows.by_item(rows.truth[:, k], label >= 0))
+            precision = share(both, rows.by_item(says, label >= 0))
+            if recall or precision:
+                yield LabelScore(data.question, who, name, recall, precision)
 
 
 # ---------------------------------------------------------------- person by person
@@ -142,8 +188,7 @@ def person_tests(data: QuestionAnswers, model: int, margin: float) -> list[Perso
         person = votes[item, own] - 1  # of the others, how many say the same
         machine = votes[item, other] - (own == other)
         behind = np.sign(person - machine)
-        wins = float((behind <= 0).mean()), float((behind >= 0).mean())
-        tests.append((name, len(item), *wins, _p_value(behind, margin)))
+        tests.append((name, len(item), float((behind <= 0).mean()), _p_value(behind, margin)))
     if not tests:
         return []
     adjusted = false_discovery_control([row[-1] for row in tests], method="by")
@@ -169,14 +214,9 @@ def _p_value(behind: FloatArray, margin: float) -> float:
 def errors_together(data: QuestionAnswers, rng: np.random.Generator) -> Iterator[Together]:
     """Joint errors of each pair of models, of each model and a person, and of two people."""
     one, two = data.leave_out(), data.leave_out(people=2)
-    names = [*data.model_names, PERSON]
-    labels = [*(answers[one.item] for answers in data.models), one.label]
-    pairs = [
-        (one, names[a], names[b], labels[a], labels[b])
-        for a in range(len(names))
-        for b in range(a + 1, len(names))
-    ]
-    for rows, first, second, a, b in (*pairs, (two, PERSON, ANOTHER, two.label, two.other)):
+    labels = zip(data.model_names, (answers[one.item] for answers in data.models), strict=True)
+    pairs = [(one, *pair) for pair in combinations([*labels, (PERSON, one.label)], 2)]
+    for rows, (first, a), (second, b) in (*pairs, (two, (PERSON, two.label), (ANOTHER, two.other))):
         both = (a >= 0) & (b >= 0)
         if not both.any():
             continue
@@ -188,8 +228,12 @@ def errors_together(data: QuestionAnswers, rng: np.random.Generator) -> Iterator
             values = np.column_stack([np.ones(len(sums)), sums]).round(9)
             yield Together(
                 data.question, first, second, len(sums), joint, float(rates[0] * rates[1]),
-                bootstrap(values, _correlation, rng),
+                bootstrap(values, _correlation, rng, _DOUBT),
             )  # fmt: skip
+
+
+_DOUBT = np.array([[1.0, 1, 0, 0], [1, 0, 1, 0], [1, 1, 1, 1]])
+"""One more item about which one of the two errs, the other, or both."""
 
 
 def _correlation(sums: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ from crowdtree.calibration import FEW
 from crowdtree.checking import check_call
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.opinions.exponents import blend, fit_exponents, profile_interval
-from crowdtree.opinions.maps import Kind, Map, Views, choose_map, fit_map, folds
+from crowdtree.opinions.maps import Kind, Map, Views, choose_map, fit_map, splits
 from crowdtree.opinions.rows import Stated, opinions_of, read_sources
 from crowdtree.policy.replay import class_codes
 from crowdtree.problem import Problem
@@ -230,15 +230,12 @@ def _fit(
     ratios of left-out items.
     """
     maps = tuple(fit_map(k, log_prior, v, truth) for k, v in zip(kinds, views, strict=True))
-    fold = folds(len(truth))
     ratios = []
     for made, view in zip(maps, views, strict=True):
         ratio = made(view)
-        if made.kind != "as stated" and fold.max() > 0:
-            for out in range(int(fold.max()) + 1):
-                held, rest = np.flatnonzero(fold == out), np.flatnonzero(fold != out)
-                without = fit_map(made.kind, log_prior, view.take(rest), truth[rest])
-                ratio[held] = without(view.take(held))
+        for held, rest in splits(len(truth)) if made.kind in ("scaled", "confusion") else ():
+            without = fit_map(made.kind, log_prior, view.take(rest), truth[rest])
+            ratio[held] = without(view.take(held))
         ratios.append(ratio)
     return maps, fit_exponents(log_prior, ratios, truth)[0], ratios
 
@@ -247,16 +244,13 @@ def _left_out_priors(
     log_prior: FloatArray, views: Sequence[Views], truth: IntArray, kinds: Sequence[Kind]
 ) -> FloatArray:
     """Prior of each known item, fitted without its fold."""
-    fold = folds(len(truth))
     prior = np.exp(log_prior)
     found = np.tile(prior, (len(truth), 1))
-    for out in range(int(fold.max()) + 1):
-        held, rest = np.flatnonzero(fold == out), np.flatnonzero(fold != out)
-        if len(rest):
-            parts = [view.take(rest) for view in views]
-            maps, powers, _ = _fit(log_prior, parts, truth[rest], kinds)
-            ratios = [made(view.take(held)) for made, view in zip(maps, views, strict=True)]
-            found[held] = _priors(log_prior, ratios, powers, prior)
+    for held, rest in splits(len(truth)):
+        parts = [view.take(rest) for view in views]
+        maps, powers, _ = _fit(log_prior, parts, truth[rest], kinds)
+        ratios = [made(view.take(held)) for made, view in zip(maps, views, strict=True)]
+        found[held] = _priors(log_prior, ratios, powers, prior)
     return found
 
 

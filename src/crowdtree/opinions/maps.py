@@ -9,6 +9,7 @@ mean gain is above 0.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from crowdtree.opinions.exponents import blend, fit_exponents, fit_scaled
 from crowdtree.stats import mean_half_width
 
-__all__ = ["Map", "Views", "choose_map", "fit_map", "folds"]
+__all__ = ["Map", "Views", "choose_map", "fit_map", "splits"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -99,16 +100,17 @@ def _log_channel(classes: int, best: IntArray, truth: IntArray) -> FloatArray:
     return np.asarray(np.log((counts + PSEUDO * coin) / (total + PSEUDO)))
 
 
-def folds(items: int) -> IntArray:
-    """Fold of each item: as equal in size as can be, the same ones every time.
+def splits(items: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """Items that are left out, a tenth at a time, and the rest; the same ones every time.
 
-    >>> np.bincount(folds(25)).tolist()
-    [3, 3, 3, 3, 3, 2, 2, 2, 2, 2]
+    >>> [(len(held), len(rest)) for held, rest in splits(25)][-1], list(splits(1))
+    ((2, 23), [])
     """
     order = np.random.default_rng(0).permutation(items)
-    found = np.empty(items, dtype=np.int64)
-    found[order] = np.arange(items) % min(FOLDS, items)
-    return found
+    fold = np.empty(items, dtype=np.int64)
+    fold[order] = np.arange(items) % FOLDS
+    for out in range(min(FOLDS, items) if items > 1 else 0):
+        yield np.flatnonzero(fold == out), np.flatnonzero(fold != out)
 
 
 def choose_map(log_prior: FloatArray, views: Views, truth: IntArray) -> Kind:
@@ -130,12 +132,8 @@ def _left_out_losses(
     kind: Kind, log_prior: FloatArray, views: Views, truth: IntArray
 ) -> FloatArray:
     """Log loss of each item, by this source alone, fitted without its fold."""
-    fold = folds(len(truth))
     found = -log_prior[truth]
-    for out in range(int(fold.max()) + 1):
-        held, rest = np.flatnonzero(fold == out), np.flatnonzero(fold != out)
-        if not len(rest) or kind == "ignored":
-            continue
+    for held, rest in splits(len(truth)) if kind != "ignored" else ():
         made = fit_map(kind, log_prior, views.take(rest), truth[rest])
         power = np.ones(1)
         if kind == "as stated":

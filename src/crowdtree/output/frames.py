@@ -25,6 +25,7 @@ from crowdtree.simulation import Sweep
 from crowdtree.simulation.compare import Comparison
 from crowdtree.simulation.engine import REASONS
 from crowdtree.simulation.run import Run
+from crowdtree.source_checks import source_facts
 from crowdtree.trace import Trace
 from crowdtree.tree import Tree
 
@@ -74,7 +75,10 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
 
 @parts_of.register
 def _problem(problem: Problem) -> Parts:
-    return {part: partial(table_columns, problem, part) for part in ("outcome", "errors")}
+    return {
+        **{part: partial(table_columns, problem, part) for part in ("outcome", "errors")},
+        "sources": lambda: _columns([row._asdict() for row in source_facts(problem)]),
+    }
 
 
 @parts_of.register(Tree)
@@ -179,8 +183,19 @@ def _run(run: Run) -> Parts:
     return {
         "items": items,
         "classes": lambda: _per_class(run.problem, run.confusion),
+        "sources": lambda: _run_sources(run),
         "confusion": lambda: confusion_columns(run.problem, run.confusion),
         "calibration": lambda: _columns([row._asdict() for row in run.calibration()]),
+    }
+
+
+def _run_sources(run: Run) -> Columns:
+    """Answers and cost per item of each source, and of the expert."""
+    cost = run.cost_per_source()
+    return {
+        "source": list(cost),
+        "answers": [run.answers_per_source.get(name, 0.0) for name in cost],
+        "cost": list(cost.values()),
     }
 
 
@@ -237,7 +252,7 @@ def _learned(learned: Learned) -> Parts:
 
 @parts_of.register
 def _judgement(judgement: Judgement) -> Parts:
-    parts = ("models", "label_scores", "tests", "together", "pairs", "agreement", "drift")
+    parts = ("models", "label_scores", "tests", "together", "agreement", "drift")
     first = "models" if judgement.models else "agreement"
     order = sorted(parts, key=lambda part: part != first)
     return {part: partial(_judged, judgement, part) for part in order}
@@ -267,10 +282,11 @@ def _errors(learned: Learned) -> Columns:
 def _trace(trace: Trace) -> Parts:
     def steps() -> Columns:
         problem = trace.problem
-        first = {"question": None, "answer": None}
+        first = dict.fromkeys(("question", *(["source"] if problem.has_sources else []), "answer"))
+        rows: list[dict[str, Any]]
         rows = [first | dict(zip(problem.classes, trace.prior.tolist(), strict=True))]
         for step in trace.steps:
-            asked = {"question": step.question, "answer": step.answer}
+            asked = {name: getattr(step, name) for name in first}
             rows.append(asked | dict(zip(problem.classes, step.posterior.tolist(), strict=True)))
         return _columns(rows)
 

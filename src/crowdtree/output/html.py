@@ -25,7 +25,7 @@ from crowdtree.planning import PlanChoices
 from crowdtree.plots.html import hint
 from crowdtree.problem import Problem
 from crowdtree.report.details import way_table
-from crowdtree.report.judging import interval_words, judgement_size
+from crowdtree.report.judging import judgement_size, judgement_tables
 from crowdtree.report.learned_tables import accuracy_words
 from crowdtree.report.ways import choice_way
 from crowdtree.simulation import Sweep
@@ -119,9 +119,8 @@ def _problem(problem: Problem) -> str:
         cells = [signs.get(word, str(word).replace("|", " or ")) for word in words]
         rows.append([name, error, *cells, *cut])
     title = f"<p><strong>{escape(repr(problem))}</strong></p>"
-    return title + _table(
-        ["question", "worker error", *classes, *cut], rows, problem.n_questions + 1
-    )
+    table = _table(["question", "worker error", *classes, *cut], rows, problem.n_questions + 1)
+    return title + table + (_part(problem, "sources") if problem.has_sources else "")
 
 
 @to_html.register
@@ -164,7 +163,8 @@ def _run(run: Run) -> str:
         ("answers per item", _estimate(run.answers_per_item, number)),
         ("labelled because of", reasons),
     ]
-    return _facts("Simulation", facts)
+    sources = _part(run, "sources") if run.problem.has_sources else ""
+    return _facts("Simulation", facts) + sources
 
 
 @to_html.register
@@ -205,17 +205,11 @@ def _learned(learned: Learned) -> str:
 def _judgement(judgement: Judgement) -> str:
     size = escape(judgement_size(judgement))
     head = f"<p><strong>{escape(judgement.headline)}</strong> ({size})</p>"
-    if not judgement.scores:
-        rows = [(row.question, row.group, interval_words(row.alpha, "number"))
-                for row in judgement.agreement]  # fmt: skip
-        return head + _table(["question", "who", "Krippendorff's alpha"], rows, len(rows))
-    shown = []
-    for score in judgement.scores:
-        main = score.main
-        ends = (None, None) if main is None else (main.model, main.person)
-        words = map(interval_words, ends)
-        shown.append((score.question, score.model, score.verdict, *words))
-    return head + _table(["question", "model", "verdict", "right", "a person"], shown, len(shown))
+    tables = judgement_tables(judgement)
+    if not tables:
+        return head
+    heads, rows = tables[0].heads, tables[0].rows
+    return head + _table(list(heads), rows[:MOST_ROWS], len(rows))
 
 
 @to_html.register

@@ -13,6 +13,7 @@ from crowdtree.frontiers import Frontier
 from crowdtree.frontiers.compare import compare, vote_limit
 from crowdtree.judging.result import Judgement
 from crowdtree.learning.model import Learned
+from crowdtree.planning import PlanChoices
 from crowdtree.plots import draw_tree, tree_svg
 from crowdtree.result_methods import Picture
 from crowdtree.simulation.compare import Comparison
@@ -58,6 +59,17 @@ def _frontier(front: Frontier) -> Any:
 
 
 @chart_of.register
+def _choices(choices: PlanChoices) -> Any:
+    from crowdtree.plots.mixes import mix_chart
+
+    if not choices.mixes:
+        raise CrowdtreeError(
+            "plot: the plan has one source, so there are no mixes to compare; draw its fixed_plan"
+        )
+    return mix_chart(choices.mixes, by_loss=choices.problem.loss is not None)
+
+
+@chart_of.register
 def _evaluation(value: Evaluation) -> Any:
     from crowdtree.plots.confusion import confusion_chart
 
@@ -98,8 +110,9 @@ def _learned(learned: Learned) -> Any:
 
 @chart_of.register
 def _judgement(judgement: Judgement) -> Any:
-    from crowdtree.report.judging import accuracy_chart, accuracy_dots
+    from crowdtree.report.judging import accuracy_chart
 
-    if not accuracy_dots(judgement):
+    chart = accuracy_chart(judgement)
+    if chart is None:
         raise CrowdtreeError("plot: nothing to plot; no model was compared with people")
-    return accuracy_chart(judgement)
+    return chart

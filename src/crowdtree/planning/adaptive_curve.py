@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.bounds import prices_by_question
+from crowdtree.bounds import checked_price, prices_by_question
 from crowdtree.frontiers import Goal
 from crowdtree.frontiers.all_plans import least_index
 from crowdtree.planning.choices import ExpectedPerformance, PlanChoice
@@ -90,6 +90,13 @@ class AdaptiveCurve:
         return rounded_up(RATIO * found)
 
     @property
+    def points(self) -> tuple[tuple[float, float], ...]:
+        """Cost and error (or expected loss) of the policies that were simulated, by cost."""
+        tried = [choice.performance for choice in self._tried.values()]
+        part = "risk" if self.by_loss else "error"
+        return tuple(sorted((float(p.cost), float(getattr(p, part))) for p in tried))
+
+    @property
     def least_error(self) -> Estimate:
         """Smallest error of the policies that were simulated."""
         return min(choice.performance.error for choice in self._tried.values())
@@ -100,7 +107,10 @@ class AdaptiveCurve:
             done = len(self._tried)
             self.report(0.4 + 0.6 * done / (done + 8), "Simulating adaptive policies")
             policy = self._policy(self._top * RATIO**-step)
-            performance = simulated_performance(policy, self.items, self.rng, self.prices)
+            prices = None
+            if self.prices is not None:
+                prices = prices_by_question(self.prices, self.problem)
+            performance = simulated_performance(policy, self.items, self.rng, prices)
             self._tried[step] = PlanChoice(
                 "adaptive",
                 policy,
@@ -232,10 +242,14 @@ def _above_zero(value: Estimate) -> Estimate:
 
 
 def run_cost(run: Run, prices: Sequence[float] | NDArray[np.float64] | None) -> Estimate:
-    """Mean price per item; its interval is as wide as that of the answers."""
-    if prices is None:
+    """Mean price per item, at prices of questions; its interval is as wide as that of the answers.
+
+    Without prices those of the sources, where these have any.
+    """
+    if prices is None and not run.problem.has_prices:
         return Estimate(np.nan, np.nan, np.nan)
-    cost, answers = float(run.asked @ np.asarray(prices)) / run.items, run.answers_per_item
+    cost = float(run.asked @ checked_price(prices, run.problem)) / run.items
+    answers = run.answers_per_item
     each = cost / float(answers) if answers else 0.0
     return Estimate(cost, each * answers.low, each * answers.high)
 

@@ -12,7 +12,7 @@ from crowdtree.fixed_plan import Plan
 from crowdtree.frontiers import Goal
 from crowdtree.policy import Policy, policy_from_dict
 from crowdtree.problem import Problem
-from crowdtree.result_methods import Framed, HtmlShown, Saved
+from crowdtree.result_methods import Framed, HtmlShown, Plotted, Saved
 from crowdtree.simulation import Estimate
 from crowdtree.text import amount, number, percent
 
@@ -74,6 +74,8 @@ class Mix:
     performance: ExpectedPerformance | None
     answers: Mapping[str, float]
     cost: Mapping[str, float]
+    curve: tuple[tuple[float, float], ...] = ()
+    """Cost and error (or expected loss) at the stopping rules that were simulated."""
 
     @property
     def name(self) -> str:
@@ -89,6 +91,7 @@ class Mix:
             **found,
             "answers_per_source": dict(self.answers),
             "cost_per_source": dict(self.cost),
+            "curve": [list(point) for point in self.curve],
         }
 
     @classmethod
@@ -96,7 +99,8 @@ class Mix:
         """Read what :meth:`to_dict` wrote."""
         found = ExpectedPerformance.from_dict(data) if data["reached"] else None
         names = tuple(data["sources"])
-        return cls(names, found, data["answers_per_source"], data["cost_per_source"])
+        curve = tuple((cost, risk) for cost, risk in data["curve"])
+        return cls(names, found, data["answers_per_source"], data["cost_per_source"], curve)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +154,7 @@ class PlanChoice:
 
 
 @dataclass(frozen=True, eq=False)
-class PlanChoices(Framed, Saved, HtmlShown):
+class PlanChoices(Framed, Saved, Plotted, HtmlShown):
     """The best that was found for a goal: an adaptive policy, and the best fixed tree beside it.
 
     Attributes

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,14 +70,20 @@ def best_mix(
     search = _Search(problem, goal, prices, max_answers, rng)
     items = quick_items(problem)
     report(0.4, "Comparing mixes of sources")
+    curves: dict[Names, AdaptiveCurve] = {}
     tuned: dict[Names, tuple[PlanChoice | None, str]] = {}
+
+    def tune(mix: Names) -> None:
+        curves[mix] = search.curve(None if mix == every else mix, items)
+        tuned[mix] = curves[mix].best()
+
     every = tuple(source.name for source in problem.sources)
-    tuned[every] = search.curve(None, items).best()
+    tune(every)
     pure = list(_pure(problem))
     shortlist = _shortlist(search, every, tuned[every][0], items)
     for done, mix in enumerate([m for m in (*shortlist, *pure) if m not in tuned]):
         report(0.5 + 0.05 * done, f"Simulating {' + '.join(mix)}")
-        tuned[mix] = search.curve(mix, items).best()
+        tune(mix)
     reached = {mix: choice for mix, (choice, _) in tuned.items() if choice is not None}
     if not reached:
         return None, tuned[every][1], ()
@@ -89,7 +96,10 @@ def best_mix(
         choice = reached[best]
     shown = [best, *[mix for mix in dict.fromkeys([*pure, *tuned]) if mix != best]]
     mixes = tuple(
-        _mix(problem, mix, choice if mix == best else reached.get(mix), prices, rng, items)
+        replace(
+            _mix(problem, mix, choice if mix == best else reached.get(mix), prices, rng, items),
+            curve=curves[mix].points,
+        )
         for mix in shown
     )
     return choice, why, mixes
@@ -134,11 +144,10 @@ def _shortlist(search: _Search, every: Names, choice: PlanChoice | None, items: 
 
 def _cost_at(search: _Search, choice: PlanChoice, mix: Names, items: int) -> float:
     """What a mix leaves to be minimised, stopping as `choice` does; inf where it errs more."""
-    policy = choice.policy
-    assert isinstance(policy, AdaptivePolicy)
+    policy = cast("AdaptivePolicy", choice.policy)
     other = policy.changed(sources=list(mix), strict=False)
     run = simulate(search.problem, other, items, search.rng)
-    cost = float(run_cost(run, search.prices))
+    cost = float(run_cost(run, prices_by_question(search.prices, search.problem)))
     goal = search.goal
     if goal.cost is not None:
         return float(run.stated_risk) * (1 + cost / goal.cost)

@@ -92,6 +92,8 @@ def report_html(
         tables = [details.label_table(value)]
         points = summary.tree_points(value, ways[0], prices)
         lead = f"{lead} {summary.about(value)}"
+    if isinstance(plan, PlanChoices) and plan.mixes:
+        tables = [details.mix_table(plan.mixes), *tables]
     heading = title or summary.heading(problem, ways[0])
     body = render(
         "report.html",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdtree.evaluation import Evaluation
-from crowdtree.planning import ITEMS
+from crowdtree.planning import ITEMS, Mix
 from crowdtree.policy import Policy
 from crowdtree.report.templates import digits
 from crowdtree.report.ways import Way
@@ -48,11 +48,40 @@ def way_table(ways: Sequence[Way]) -> Table:
     return Table("", "", tuple(columns), rows)
 
 
+def mix_table(mixes: Sequence[Mix]) -> Table:
+    """Mixes of sources, the chosen one first, and what each source costs in them."""
+    sources = list(mixes[0].cost)
+    columns = [("sources that are asked", "words"), ("cost per item", "n"), ("wrong labels", "n")]
+    rows: list[list[str | tuple[str, str]]] = []
+    for mix in mixes:
+        found = mix.performance
+        cells = (
+            ["out of reach", ""] if found is None else [digits(found.cost), percent(found.error)]
+        )
+        each = [digits(mix.cost[name]) if mix.cost.get(name) else "" for name in sources]
+        rows.append([mix.name, *cells, *each])
+    about = "Cost per item of each mix, and of each source in it; simulated."
+    return Table("Who is asked", about, (*columns, *((name, "n") for name in sources)), rows)
+
+
 def adaptive_tables(policy: Policy[Any]) -> list[Table]:
     """Questions and labels of an adaptive policy, from the simulation that chose it."""
     with warnings.catch_warnings(action="ignore"):
         run = simulate(policy.problem, policy, items=ITEMS)
-    return [_question_table(run), _run_labels(run)]
+    by_source = [_source_table(run)] if policy.problem.has_sources else []
+    return [_question_table(run), *by_source, _run_labels(run)]
+
+
+def _source_table(run: Run) -> Table:
+    """Answers and cost of each source, beside the total."""
+    cost, answers = run.cost_per_source(), run.answers_per_source
+    rows: list[list[str | tuple[str, str]]] = [
+        [name, digits(answers[name]) if name in answers else "–", digits(paid)]
+        for name, paid in cost.items()
+    ]
+    rows.append(["all sources", digits(float(run.answers_per_item)), digits(sum(cost.values()))])
+    columns = (("source", "words"), ("answers per item", "n"), ("cost per item", "n"))
+    return Table("Who answers", "At the prices of the sources.", columns, rows)
 
 
 def _question_table(run: Run) -> Table:

@@ -24,6 +24,7 @@ ADAPTIVE = (
 PILOT = "Check the assumed errors with a few real answers before the campaign (crowdtree pilot)"
 START = f"{PILOT}, and start the campaign with crowdtree serve."
 NO_CAMPAIGN = f"{PILOT}. Campaigns of crowdtree serve ask yes/no questions only, so far."
+ONE_SOURCE = f"{PILOT}. Campaigns of crowdtree serve ask one source only, so far."
 
 
 class Point(NamedTuple):
@@ -69,6 +70,8 @@ def adaptive_points(problem: Problem, way: Way, prices: Sequence[float] | None) 
 
 
 def _start(problem: Problem) -> str:
+    if problem.has_sources:
+        return ONE_SOURCE
     return START if problem.is_yes_no else NO_CAMPAIGN
 
 

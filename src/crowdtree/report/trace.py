@@ -31,7 +31,7 @@ def trace_page(trace: Trace) -> str:
     """Make the page; every text of the problem is escaped."""
     parts = ["<li><p class=asked>Before any answer</p>", *_bars(trace, trace.prior), "</li>"]
     for number, step in enumerate(trace.steps, start=1):
-        word, text = escape(step.answer), escape(trace.text(step.question))
+        word, text = escape(step.answer), escape(trace.text(step.asked))
         style = word if word in YES_NO else "other"
         parts.append(f"<li><p class=asked>{number}. {text} <span class={style}>{word}</span></p>")
         parts += [*_bars(trace, step.posterior), "</li>"]

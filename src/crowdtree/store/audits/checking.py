@@ -88,6 +88,7 @@ def start(
         )
     rows = connection.execute(
         sa.select(
+            labels.c.id.label("label_id"),
             *(labels.c[name] for name in ("item_id", "label", "posterior_error", "at")),
             items.c.task,
             items.c.corrected,
@@ -137,6 +138,7 @@ def start(
             # not before a label that it covers, whatever the clocks of other processes say
             at=max(now, latest, *(row.at for row in rows)),
             corrects=int(corrects),
+            last_label=rows[-1].label_id,
         )
     )
     note(connection, now, "audit", number, {"bound": wanted, "labels": len(frozen)}, actor)

@@ -76,7 +76,7 @@ def audit_summary(connection: Connection, number: int) -> AuditSummary:
         .where(checks.c.audit_id == row.id, checks.c.correct.is_not(None))
         .order_by(checks.c.draw)
     ).all()
-    covered = labelled - _labelled_after(connection, number, row.at)
+    covered = labelled - _labelled_after(connection, row)
     changed = sum(entry.now not in (entry.label, entry.truth) for entry in rows)
     changed += _corrected_since(connection, row, {entry.item_id for entry in rows})
     return {
@@ -113,9 +113,10 @@ def _corrected_since(connection: Connection, row: AuditRow, checked: set[int]) -
     )
 
 
-def _labelled_after(connection: Connection, number: int, at: float) -> int:
+def _labelled_after(connection: Connection, row: AuditRow) -> int:
     """Count the labels that are newer than an audit, without those that a check corrected."""
-    newer = (labels.c.campaign_id == number, labels.c.at > at, labels.c.reason != CHECKED)
+    later = (labels.c.at > row.at) | (labels.c.id > row.last_label)
+    newer = (labels.c.campaign_id == row.campaign_id, later, labels.c.reason != CHECKED)
     query = (
         sa.select(sa.func.count())
         .select_from(labels)

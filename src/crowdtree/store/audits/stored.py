@@ -51,6 +51,8 @@ class AuditRow:
     at: float
     corrects: int
     """Whether labels that are found wrong are corrected, so that the bound is for those."""
+    last_label: int
+    """Greatest id of the labels that it covers. A later label may have an earlier time."""
 
 
 class CheckRow(NamedTuple):

@@ -370,6 +370,7 @@ audits = sa.Table(
     sa.Column("claims", sa.Text, nullable=False),
     _number("at", sa.Float),
     _number("corrects", sa.SmallInteger),
+    _number("last_label", sa.BigInteger),
     sa.Index("ix_audits_campaign_id_id", "campaign_id", "id"),
     sqlite_autoincrement=True,
 )

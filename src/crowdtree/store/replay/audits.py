@@ -74,6 +74,7 @@ def _labels(connection: Connection, audit: AuditRow, classes: list[str]) -> Iter
             items.c.campaign_id == audit.campaign_id,
             items.c.status == ItemStatus.LABELLED,
             labels.c.at <= audit.at,
+            labels.c.id <= audit.last_label,
             labels.c.reason != CHECKED,
         )
     )
