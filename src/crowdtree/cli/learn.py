@@ -298,7 +298,9 @@ def learn_verb(
 
     written = outputs.upper or outputs.output
     then = ""
-    if written is not None:
+    if written is not None and learned.problem.has_sources:
+        then = render.command("simulate", str(written), "--policy", "adaptive")
+    elif written is not None:
         then = render.command("plan", str(written), default_goal(learned.problem))
     elif outputs.labels is not None:
         then = render.command("audit start", str(outputs.labels), "-o", "audit.json")
