@@ -69,6 +69,8 @@ ROLES: Mapping[str, Sequence[Sequence[str]]] = {
     "question": (("question",),),
     "source": (("source",), ("kind",)),
     "version": (("version",),),
+    "kind": (("kind",),),
+    "price": (("price",),),
 }
 """Names by which columns are recognised, the first group that fits; without case, ``_`` and blanks.
 """
@@ -119,6 +121,8 @@ class Columns(Mapping[str, list[str]]):
         The file or files, for messages.
     skips
         How many answers to each question say nothing, where these were left out.
+    sources
+        Source of each worker, where the answers name sources.
 
     Examples
     --------
@@ -133,6 +137,7 @@ class Columns(Mapping[str, list[str]]):
     task_column: str = "task"
     name: str = "answers"
     skips: Mapping[str, int] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> list[str]:
         return self.column[name].texts()
@@ -214,8 +219,9 @@ def join(parts: Sequence[Columns], names: Sequence[str]) -> Columns:
         raise CrowdtreeError("answers: no file; expected at least one")
     if len(parts) == 1:
         return parts[0]
+    roles = [role for role in parts[0] if role != "source" or all(role in part for part in parts)]
     for part, name in zip(parts, names, strict=True):
-        for role in {*part, *parts[0]}:
+        for role in {*part, *parts[0]} - {"source"}:
             if role not in part or role not in parts[0]:
                 has, lacks = (name, names[0]) if role in part else (names[0], name)
                 raise CrowdtreeError(
@@ -223,7 +229,7 @@ def join(parts: Sequence[Columns], names: Sequence[str]) -> Columns:
                     "files one by one"
                 )
     column = {}
-    for role in parts[0]:
+    for role in roles:
         numbers = _Numbers()
         codes = []
         for part in parts:
@@ -271,12 +277,18 @@ def find_roles(
         place = _given(header, plain, role, (columns or {}).get(role), where)
         if place is None:
             place = _usual(header, plain, role, where)
+            if role in optional and place is not None and plain[place] != role:
+                continue  # another name of it, which may be what is missing
         if place is not None:
             found[role] = place
     missing = [role for role in needed if role not in found]
     left = [place for place in range(len(header)) if place not in found.values() and header[place]]
     if len(missing) == 1 and len(left) == 1 and len(header) == len(needed) == 3:
         found[missing.pop()] = left[0]
+    for role in optional:
+        place = None if role in found else _usual(header, plain, role, where)
+        if place is not None and place not in found.values():
+            found[role] = place
     if missing:
         raise CrowdtreeError(
             f"{where}: column {listing(missing)} is missing (found: "

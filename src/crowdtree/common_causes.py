@@ -82,6 +82,15 @@ class Causes(NamedTuple):
         dependence
             Correlation within each source.
         """
+        found = self.joint(counts, dependence)
+        found = np.exp(found - found.max(axis=0))
+        return np.asarray(found / found.sum(axis=0))
+
+    def joint(self, counts: NDArray[np.int64], dependence: FloatArray) -> FloatArray:
+        """Log probability of the causes and some answers, as ``[cause, item, class]``.
+
+        Up to the number of answers of each source, which no cause and no class changes.
+        """
         found = np.repeat(self.log_weight[:, None], counts.shape[2], axis=1)
         for source, rho in enumerate(dependence.tolist()):
             for answer in np.flatnonzero(counts[source].any(axis=1)).tolist():
@@ -93,5 +102,4 @@ class Causes(NamedTuple):
                 for before in range(int(times.max())):
                     term = np.log(np.maximum((1 - rho) * share + rho * before, _TINY))
                     found += (times > before)[:, None] * term[:, None]
-        found = np.exp(found - found.max(axis=0))
-        return np.asarray(found / found.sum(axis=0))
+        return found

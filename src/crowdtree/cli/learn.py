@@ -112,6 +112,14 @@ class AnswerTable:
             help="Column that names the question; or columns of one question each: a,b,c.",
         ),
     ] = None
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source",
+            metavar="COLUMN",
+            help="Column of who answers: people, an expert, a version of a model.",
+        ),
+    ] = None
     workers: Annotated[
         str | None,
         typer.Option(
@@ -143,6 +151,7 @@ class AnswerTable:
             "worker": self.worker,
             "label": self.label,
             "question": self.question,
+            "source": self.source,
         }
         return {role: name for role, name in names.items() if name is not None}
 
@@ -216,6 +225,14 @@ def learn_verb(
             help="Also estimate the error of this plan, with its interval.",
         ),
     ] = None,
+    sources: Annotated[
+        str | None,
+        typer.Option(
+            "--sources",
+            metavar="FILE",
+            help="Source of each worker (worker,source, optionally kind,price).",
+        ),
+    ] = None,
     loss: LossFile = None,
     table: AnswerTable,
     outputs: Outputs,
@@ -239,6 +256,8 @@ def learn_verb(
       crowdtree learn answers.csv --gold gold.csv --upper careful.yaml --plan plan.json
 
       crowdtree learn answers.csv --loss costs.csv --labels labels.csv
+
+      crowdtree learn answers.csv --source kind --gold gold.csv
     """
     known = None if problem is None else inputs.read_problem(problem)
     truth = None if gold is None else load_gold(inputs.source_of(gold), table.columns)
@@ -257,6 +276,7 @@ def learn_verb(
             level=level,
             columns=table.columns,
             skip=table.skip or (),
+            sources=None if sources is None else inputs.source_of(sources),
         )
         if loss is not None:
             learned = learned.with_loss(files.read_loss(loss, learned.classes))
@@ -278,7 +298,9 @@ def learn_verb(
 
     written = outputs.upper or outputs.output
     then = ""
-    if written is not None:
+    if written is not None and learned.problem.has_sources:
+        then = render.command("simulate", str(written), "--policy", "adaptive")
+    elif written is not None:
         then = render.command("plan", str(written), default_goal(learned.problem))
     elif outputs.labels is not None:
         then = render.command("audit start", str(outputs.labels), "-o", "audit.json")

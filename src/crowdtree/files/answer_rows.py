@@ -21,7 +21,7 @@ Row = tuple[str, str, str, str]  # task, question, worker, label
 Rows = list[Row]
 Names = Mapping[str, str] | None
 """What columns are called, by task, worker, label and question."""
-NEEDED, OPTIONAL = ("task", "worker", "label"), ("question",)
+NEEDED, OPTIONAL = ("task", "worker", "label"), ("question", "source")
 MOST_BYTES = 4_000 * MB
 MOST_FIELD = 100 * MB
 """Characters of a field: drawings and transcriptions make long ones."""
@@ -49,7 +49,7 @@ def open_table(file: Source) -> Iterator[tuple[list[str], Iterable[tuple[int, li
 def roles_there(header: list[str], columns: Names, where: str) -> dict[str, int]:
     """Columns that a header has, of those that answers may have; `a,b` names several questions."""
     own = {r: name for r, name in (columns or {}).items() if r != "question" or "," not in name}
-    return find_roles(header, (), (*NEEDED, *OPTIONAL), own, where)[0]
+    return find_roles(header, (), (*NEEDED, "question"), own, where)[0]
 
 
 def read_objects(

@@ -132,7 +132,7 @@ def _read_plain(
     Where it has no such columns and `guess`, it may be wide; one of several files without a column
     of workers holds the answers of one worker.
     """
-    optional = (*OPTIONAL, *extra)
+    optional = tuple(dict.fromkeys((*OPTIONAL, *extra)))
     if is_parquet(file):
         return read_columns(file, NEEDED, optional, "answers", columns)
     with open_table(file) as (header, rows):

@@ -45,6 +45,7 @@ def learn(
     loss: Any = None,
     columns: Mapping[str, str] | None = None,
     skip: Sequence[str] = (),
+    sources: Any = None,
 ) -> Learned:
     """Learn prior, outcomes, tables of answers, skills and labels from answers.
 
@@ -83,6 +84,11 @@ def learn(
         recognised. ``learned.answers.notes`` says how the answers were read.
     skip
         Answers that say nothing, besides those that always do (``"?"``, ``"unsure"``, ...).
+    sources
+        Who belongs to which source of answers (people, an expert, a model): a mapping from workers
+        to sources, or a table ``worker, source`` and, as far as known, ``kind`` and ``price``.
+        By default a column ``source`` of the answers. Every source has a table of its own, and
+        sources that err together count less (:mod:`crowdtree.learning.source_fit`).
 
     Returns
     -------
@@ -107,8 +113,6 @@ def learn(
     True
     """
     check_call(learn, locals())
-    from dataclasses import replace
-
     from crowdtree.columns import Columns
     from crowdtree.learning import answers as reading
 
@@ -131,7 +135,10 @@ def learn(
         skip=skip,
         classes=list(map(str, (problem.classes if problem else classes) or ())),
         truths=(truths or {}).values(),
+        sources=sources,
     )
+    if read.sources is not None and len(read.sources.names) == 1:
+        read = replace(read, sources=None)
     absent = len(set(truths or ()) - set(map(str, read.tasks.tolist())))
     if absent:
         note = f"{plural(absent, 'item')} of the gold without answers left out"
@@ -139,6 +146,11 @@ def learn(
     options: dict[str, Any] = {"method": method, "level": level, "certain": certain}
     weight = reading.gold_weights(read, gold)
     learned = _learned(read, truths, problem, classes, duplicates == "all", weight, **options)
+    if sources is not None and learned.kind == "classes":
+        raise CrowdtreeError(
+            "sources: expected one question whose answers name the classes, got questions about "
+            "the classes; leave the sources out, or learn from the answers of each source alone"
+        )
     return learned if loss is None else learned.with_loss(loss)
 
 
@@ -162,6 +174,9 @@ def _learned(
         read = _relabelled(read.one_each() if keep_repeats else read, classes)
         fields = _learn_labels(read, truths, method, weight)
     elif method == "ensemble":
+        if read.sources is not None:
+            note = "sources are used for one question whose answers name the classes: left out"
+            read = replace(read, sources=None, notes=(*read.notes, note))
         if problem is None and truths:
             read = replace(read, notes=(*read.notes, *_unseen_classes(read, truths)))
         fields = _learn_classes(reading.as_yes_no(read), truths, problem, classes, certain)
@@ -240,8 +255,6 @@ def _learn_labels(
 
 
 def _relabelled(read: Answers, classes: Sequence[str] | None) -> Answers:
-    from dataclasses import replace
-
     from crowdtree.learning.answers import MAX_LABELS, unknown_names
 
     if classes is None:

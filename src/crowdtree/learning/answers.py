@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from crowdtree.columns import Column, Columns, read_columns
 from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing, one_line
 from crowdtree.learning.passes import Votes, counting_sort, find_repeats
+from crowdtree.learning.worker_sources import WorkerSources, column_of_sources, sources_of
 from crowdtree.outcomes import CELLS, DASH, MAX_ANSWERS
 from crowdtree.outcomes import YES_NO as PLAIN
 from crowdtree.problem import LINE_BREAKS
@@ -57,7 +58,8 @@ class Answers:
 
     `label` is the number of a label or, of questions about the classes, of the answer in its
     question; `choices` are the names of these, where some question has other than plain ones.
-    `skips` counts the answers to each question that say nothing.
+    `skips` counts the answers to each question that say nothing. `sources` says who belongs to
+    which source, where there are several.
     """
 
     tasks: NDArray[Any]
@@ -72,6 +74,7 @@ class Answers:
     task_column: str = "task"
     choices: tuple[tuple[str, ...], ...] = ()
     skips: NDArray[np.int64] | None = None
+    sources: WorkerSources | None = None
 
     @property
     def n_answers(self) -> int:
@@ -194,6 +197,9 @@ class Answers:
             columns["question"] = Column(self.question_column(), list(self.questions))
         columns["worker"] = Column(self.worker, list(map(str, self.workers.tolist())))
         columns["label"] = self.label_column()
+        if self.sources is not None:
+            code = self.sources.codes(self.workers)[self.worker]
+            columns["source"] = Column(code, list(self.sources.names))
         return Columns(columns, task_column=self.task_column)
 
 
@@ -208,6 +214,7 @@ def read_answers(
     skip: Collection[str] = (),
     classes: Collection[str] = (),
     truths: Collection[str] = (),
+    sources: Any = None,
 ) -> Answers:
     """Read answers from a frame, a mapping of columns, or a CSV or Parquet file.
 
@@ -233,6 +240,8 @@ def read_answers(
         Names of classes, as they are spelled.
     truths
         Names of classes that occur in the gold: no skips, whatever they look like.
+    sources
+        Who belongs to which source, as :func:`read_sources` takes it; otherwise what a column says.
 
     Examples
     --------
@@ -290,6 +299,7 @@ def read_answers(
             table.task_column,
             answers if set(answers) != {PLAIN} else (),
             np.array([table.skips.get(name if many else "", 0) for name in asks]),
+            sources_of(workers, table.sources if sources is None else sources),
         ),
         task,
         duplicates,
@@ -305,19 +315,24 @@ def read_names(
     truths: Collection[str] = (),
 ) -> Columns:
     """Read answers as names: one spelling each, without rows that hold no answer."""
-    table = read_columns(source, ("task", "worker", "label"), ("question",), "answers", columns)
+    needed, optional = ("task", "worker", "label"), ("question", "source")
+    table = read_columns(source, needed, optional, "answers", columns)
     column = {role: clean_names(table.column[role], role) for role in table}
+    sources, said = dict(table.sources), ""
+    if "source" in column:
+        named = "source" in (columns or {})
+        sources, said = column_of_sources(column["worker"], column.pop("source"), table.name, named)
     before = column["label"]
     column["label"], skipped = _without_skips(before, skip, {*known, *truths})
     skips = _skips_by_question(column, (before.code >= 0) & (column["label"].code < 0), questions)
     column, note = _whole_rows(column, skipped, table.name)
-    notes = [*table.notes, *([note] if note else [])]
+    notes = [*table.notes, *filter(None, (said, note))]
     column["label"] = _one_spelling(column["label"], known, "label", notes)
     if "question" in column:
         column["question"] = _one_spelling(column["question"], questions, "question", notes)
     if not len(column["task"].code):
         raise CrowdtreeError(f"{table.name}: no rows with an answer; expected at least one")
-    return replace(table, column=column, notes=tuple(notes), skips=skips)
+    return replace(table, column=column, notes=tuple(notes), skips=skips, sources=sources)
 
 
 def _skips_by_question(

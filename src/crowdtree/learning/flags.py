@@ -218,7 +218,7 @@ def _constant_or_random(learned: Learned) -> Iterator[Flag]:
 def _lucky(learned: Learned) -> FloatArray | None:
     """Right answers that each worker would give by chance, where questions have several answers."""
     a = learned.answers
-    if learned.problem.is_yes_no:
+    if learned.kind == "labels" or learned.problem.is_yes_no:
         return None
     fit = learned.class_fit
     chance = fit.right_answer.sum(axis=0) / learned.problem.n_answers[:, None]

@@ -26,6 +26,7 @@ from crowdtree.learning.refits import (
     refits_of,
     sheet_of,
 )
+from crowdtree.learning.source_policy import source_policy
 from crowdtree.learning.table_discount import ASSUMED
 from crowdtree.policy import AdaptivePolicy
 from crowdtree.policy.calibrating import (
@@ -110,9 +111,8 @@ def identification_policy(
         As in :class:`AdaptivePolicy`.
     """
     if learned.kind != "classes":
-        raise CrowdtreeError(
-            "policy: expected questions about the classes, got one whose answers are the classes"
-        )
+        options |= {} if repeats is None else {"repeats": repeats}
+        return source_policy(learned, target_error, max_answers, strict, **options)
     sheet = sheet_of(learned)
     if repeats is None:
         repeats = sheet.values.shape[2]

@@ -32,6 +32,7 @@ from crowdtree.learning.label_models import (
 )
 from crowdtree.learning.passes import with_gold
 from crowdtree.learning.skills import SkillFit
+from crowdtree.learning.source_rates import Rates, rates_of_sources, rates_of_workers
 from crowdtree.learning.stating import PRIOR, CrowdMap
 
 FloatArray = NDArray[np.float64]
@@ -101,6 +102,8 @@ def fit_labels(
         raise CrowdtreeError(
             f"method: {method!r} is unknown; choose from {', '.join(LABEL_METHODS)}"
         )
+    if answers.sources is not None and method == "ensemble":
+        from crowdtree.learning.source_fit import fit_sources as fitter
     fit = fitter(answers, gold)
     if method != "ensemble":
         return fit
@@ -272,6 +275,7 @@ def label_skills(answers: Answers, fit: LabelFit, gold: IntArray, stated: FloatA
     variance += sums.of_labels.total / np.maximum(asked, 1) ** 2
     size = np.maximum(error * (1 - error) / variance - 1, 1e-2)
     log_odds, deviation = _worker_rates(answers, stated, sums.of_workers)
+    rates = sums.rates(answers) if answers.sources is not None else {}
     typical = float(np.clip((asked - right).sum() / max(asked.sum(), 1.0), 1e-4, 1 - 1e-4))
     share = (stated.sum(axis=0) + 1) / (items + labels)
     unsure = ((stated * (1 - stated)).sum(axis=0) + sums.of_items.total) / items**2
@@ -288,10 +292,11 @@ def label_skills(answers: Answers, fit: LabelFit, gold: IntArray, stated: FloatA
         prior=share / share.sum(),
         prior_size=np.maximum(share * (1 - share) / unsure - 1, 1.0),
         answers=asked[None],
+        **rates,
     )
 
 
-class _Sum(NamedTuple):
+class SumOfRight(NamedTuple):
     """Sums of probabilities under several maps (map, group), and their variance within a crowd."""
 
     values: FloatArray
@@ -316,6 +321,24 @@ class _Sums:
         self.of_labels = self._sum(task, answers.label, answers.label, labels)
         self.of_items = self._sum(row, cls, cls, labels)
 
+    def rates(self, answers: Answers) -> dict[str, Rates]:
+        """Errors of workers and of their sources."""
+        assert answers.sources is not None
+        task, source = answers.task, answers.sources.codes(answers.workers)[answers.worker]
+        chance, names = self._stated[task, answers.label], len(answers.sources.names)
+        spread = chance * (1 - chance)
+        of_sources = self._sum(task, answers.label, source, names, PRIOR.worker_sd)
+
+        def sums(group: NDArray[Any], size: int) -> tuple[FloatArray, FloatArray]:
+            count = np.bincount(group, minlength=size).astype(np.float64)
+            return count, np.bincount(group, spread, size).astype(np.float64)
+
+        workers = sums(answers.worker, answers.n_workers)
+        return {
+            "worker_rates": rates_of_workers(answers, *workers, self.of_workers),
+            "source_rates": rates_of_sources(*sums(source, names), of_sources),
+        }
+
     def _sum(
         self,
         item: NDArray[Any],
@@ -323,7 +346,7 @@ class _Sums:
         group: NDArray[Any],
         size: int,
         own_sd: float = 0.0,
-    ) -> _Sum:
+    ) -> SumOfRight:
         crowd_map, posterior = self._fit.crowd_map, self._fit.posterior
         open_ = np.zeros(len(item), bool) if crowd_map is None else ~self._known[item]
         sure = np.bincount(group[~open_], self._stated[item, cls][~open_], size)
@@ -335,11 +358,11 @@ class _Sums:
             doubt = PRIOR.class_sd**2 * (slopes**2).sum(axis=1)
             doubt += own_sd**2 * slopes.sum(axis=1) ** 2
             variance[: len(doubt)] = doubt
-        return _Sum(values, variance)
+        return SumOfRight(values, variance)
 
 
 def _worker_rates(
-    answers: Answers, stated: FloatArray, right: _Sum
+    answers: Answers, stated: FloatArray, right: SumOfRight
 ) -> tuple[FloatArray, FloatArray]:
     """Log odds of the error of every worker, and their standard deviation.
 
@@ -351,7 +374,7 @@ def _worker_rates(
     count = np.bincount(answers.worker, minlength=answers.n_workers).astype(np.float64)
     unsure = np.bincount(answers.worker, weights=chance * (1 - chance), minlength=len(count))
     wrong = count - right.values
-    a, b = _beta_of_crowd(wrong.mean(axis=0), count, unsure / np.maximum(count, 1) ** 2)
+    a, b = beta_of_crowd(wrong.mean(axis=0), count, unsure / np.maximum(count, 1) ** 2)
     typical = (wrong.sum(axis=1, keepdims=True) + 0.5) / (count.sum() + 1)  # under each map
     rate = np.clip((wrong + (a + b) * typical) / (count + a + b), _LEAST_ERROR, 1 - _LEAST_ERROR)
     log_odds = _logit(rate)
@@ -362,10 +385,10 @@ def _worker_rates(
     return _logit(rate.mean(axis=0)), np.sqrt(variance)
 
 
-def _beta_of_crowd(wrong: FloatArray, count: FloatArray, doubt: FloatArray) -> tuple[float, float]:
+def beta_of_crowd(wrong: FloatArray, count: FloatArray, doubt: FloatArray) -> tuple[float, float]:
     """Beta distribution of the errors of workers, by its first two moments.
 
-    >>> a, b = _beta_of_crowd(np.array([2.0, 8.0]), np.array([10.0, 10.0]), np.zeros(2))
+    >>> a, b = beta_of_crowd(np.array([2.0, 8.0]), np.array([10.0, 10.0]), np.zeros(2))
     >>> round(a / (a + b), 2), 1 < a + b < 10
     (0.5, True)
     """

@@ -13,6 +13,8 @@ from crowdtree.learning.answers import Answers
 from crowdtree.learning.labels import LabelFit, dependence_of, label_skills
 from crowdtree.learning.passes import with_gold
 from crowdtree.learning.skills import SkillFit
+from crowdtree.learning.source_fit import SourceFit, tables_by
+from crowdtree.learning.source_problem import source_problem
 from crowdtree.problem import DASH, Problem
 
 if TYPE_CHECKING:
@@ -44,6 +46,10 @@ def label_numbers(answers: Answers, labelling: LabelFit, gold: NDArray[Any]) -> 
         answers.questions[0],
         dependence_of(answers, labelling),
     )
+    if isinstance(labelling, SourceFit):
+        known = labelling.held_out  # without them what is stated is more careful than the fit
+        tables = labelling.tables if known else tables_by(answers, labelling, posterior)
+        problem = source_problem(answers, tables, labelling.causes, fit.error) or problem
     return LabelNumbers(problem, posterior, fit, counts)
 
 

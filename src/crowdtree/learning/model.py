@@ -62,6 +62,19 @@ class Intervals(NamedTuple):
     """Of ``problem.table``, where questions have several answers."""
 
 
+class LearnedSource(NamedTuple):
+    """One source of answers: who they are, and how often they err."""
+
+    name: str
+    kind: str
+    price: float
+    workers: int
+    answers: int
+    error: float
+    low: float
+    high: float
+
+
 class Worker(NamedTuple):
     """One worker: skill 0 is the typical worker, +1 errs with odds 2.7 times lower."""
 
@@ -414,6 +427,11 @@ class Learned(Framed, Saved, Plotted):
         if not self.fit.spread:  # nobody differs: the error of everybody is that of the table
             error_low, error_high = (np.full(len(skill), end) for end in self._typical_range())
         error = expit(base - skill)
+        if fit.worker_rates is not None:
+            error = fit.worker_rates.mean
+            error_low, error_high = fit.worker_rates.range(self.level)
+            ends = np.clip([error, error_high, error_low], 1e-9, 1 - 1e-9)
+            skill, low, high = base - logit(ends)
         if self.kind == "classes" and not self.converged:  # nothing is known of single workers
             skill = low = high = error = error_low = error_high = np.full(len(skill), np.nan)
         columns = zip(
@@ -429,6 +447,26 @@ class Learned(Framed, Saved, Plotted):
             strict=True,
         )
         return {row[0]: Worker(*row) for row in columns}
+
+    @cached_property
+    def sources(self) -> Mapping[str, LearnedSource]:
+        """Every source by name with its error (an estimate); empty where there is one source."""
+        sources, rates = self.answers.sources, self.fit.source_rates
+        if sources is None or rates is None:
+            return {}
+        code = sources.codes(self.answers.workers)
+        size, low_high = len(sources.names), rates.range(self.level)
+        columns = zip(
+            sources.names,
+            sources.kinds,
+            sources.prices,
+            np.bincount(code, minlength=size).tolist(),
+            np.bincount(code[self.answers.worker], minlength=size).tolist(),
+            rates.mean.tolist(),
+            *(end.tolist() for end in low_high),
+            strict=True,
+        )
+        return {row[0]: LearnedSource(*row) for row in columns}
 
     def worker_error(self, worker: Any) -> FloatArray:
         """Error of one worker per cell: ``sigmoid(logit e - skill)``; a typical one if unknown."""
@@ -458,7 +496,7 @@ class Learned(Framed, Saved, Plotted):
     @property
     def error_posterior(self) -> tuple[FloatArray, FloatArray]:
         """Beta posterior of ``problem.worker_error``: wrong and right, one per cell."""
-        if self.kind == "labels" and self.problem.n_classes > 2:
+        if self.kind == "labels" and self.problem.n_questions > 1:
             return one_against_rest(self.fit, crowd_confusion(self.counts))
         return self.fit.wrong, self.fit.right
 
@@ -561,6 +599,7 @@ class Learned(Framed, Saved, Plotted):
             **self._costs(),
             "converged": self.converged,
             "workers": [_without_nan(worker._asdict()) for worker in self.workers.values()],
+            **({"sources": [s._asdict() for s in self.sources.values()]} if self.sources else {}),
             "confused": [pair._asdict() for pair in confused_pairs(self)[:_MOST_PAIRS]],
             "against_assumed": [
                 {**cell._asdict(), "outside": cell.outside} for cell in against_assumed(self)

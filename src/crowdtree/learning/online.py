@@ -27,6 +27,7 @@ from crowdtree.learning.learned_problem import (
 )
 from crowdtree.learning.passes import Votes
 from crowdtree.learning.skills import ClassFit
+from crowdtree.learning.source_fit import SourceFit
 from crowdtree.learning.worker_tracker import SPREAD
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def _merged(learned: Learned, new: Answers) -> tuple[Answers, NDArray[np.intp]]:
         question = np.append(base.question, new.question_column())
     columns = replace(
         base,
+        sources=None if base.sources is None else base.sources.with_workers(new.sources),
         tasks=tasks,
         workers=workers,
         worker=np.append(base.worker, worker[new.worker]),
@@ -166,6 +168,8 @@ def _model_posteriors(learned: Learned, asked: Answers) -> list[FloatArray]:
     """
     labelling = learned.labelling
     assert labelling is not None
+    if isinstance(labelling, SourceFit):
+        return [labelling.expected(replace(asked, sources=learned.answers.sources))]
     if labelling.models:
         asked = merge_copies(asked, labelling.copies)
         tables = [(m.table, m.typical, m.log_prior) for m in labelling.models]

@@ -15,6 +15,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.evaluation import evaluate
 from crowdtree.fixed_plan import Plan, as_plan
 from crowdtree.learning.learned_problem import quietly_replaced, with_table
+from crowdtree.learning.source_problem import with_upper_errors
 from crowdtree.learning.within import at_error
 from crowdtree.problem import DASH, Problem
 from crowdtree.result_methods import HtmlShown
@@ -206,6 +207,8 @@ def upper_problem(learned: Learned, level: float = 0.95) -> Problem:
     check_share("level", level)
     wrong, right = learned.error_posterior
     problem = learned.problem
+    if problem.has_sources:
+        return with_upper_errors(learned, level)
     high = np.maximum(np.asarray(beta.ppf(level, wrong, right)), problem.worker_error)
     if not problem.is_yes_no:
         return with_table(problem, learned.class_fit, np.maximum(high, learned.fit.error))
@@ -263,6 +266,11 @@ def credible_interval(
             raise CrowdtreeError(f"{name}: expected 1 or more, got {count!r}")
     if draws < 2:
         raise CrowdtreeError(f"draws: expected 2 or more, got {draws!r}")
+    if learned.problem.has_sources:
+        raise CrowdtreeError(
+            "credible_interval: expected one source of answers, got several; learn from the "
+            "answers of each source alone"
+        )
     from crowdtree.learning.optimism import optimism
 
     plan = as_plan(design)

@@ -12,6 +12,7 @@ from crowdtree.learning.within import TINY, shared, totals
 
 if TYPE_CHECKING:
     from crowdtree.learning.people import People
+    from crowdtree.learning.source_rates import Rates
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -43,6 +44,9 @@ class SkillFit:
     prior: FloatArray
     prior_size: FloatArray
     answers: FloatArray = field(default_factory=lambda: np.zeros(0))
+    worker_rates: Rates | None = None
+    source_rates: Rates | None = None
+    """Errors of the workers and of their sources, where there are several sources."""
 
     @property
     def error(self) -> FloatArray:

@@ -346,7 +346,8 @@ def _learned(learned: Learned) -> Document:
         "checked": None if learned.checked is None else learned.checked.tolist(),
         "problem": None if problem is None else problem_to_dict(problem),
         "options": options
-        | ({"classes": list(options["classes"])} if "classes" in options else {}),
+        | ({"classes": list(options["classes"])} if "classes" in options else {})
+        | ({} if a.sources is None else {"sources": a.sources.to_table()}),
         "keep_repeats": learned.keep_repeats,
         **({} if learned.problem.loss is None else {"loss": learned.problem.loss.to_dict()}),
     }

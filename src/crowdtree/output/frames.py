@@ -244,6 +244,7 @@ def _learned(learned: Learned) -> Parts:
         "labels": learned.label_columns,
         "answers": lambda: dict(learned.to_columns()),
         "workers": lambda: _columns([row._asdict() for row in learned.workers.values()]),
+        "sources": lambda: _columns([row._asdict() for row in learned.sources.values()]),
         "errors": lambda: _errors(learned),
         "flags": lambda: _columns([flag._asdict() for flag in learned.flags]),
     }

@@ -53,6 +53,7 @@ def learned_page(learned: Learned, title: str = TITLE, audit: Audit | None = Non
         _certified(audit),
         _worth(learned),
         _attention(learned),
+        _sources(learned),
         _workers(learned),
         _table(learned),
         _pairs(learned),
@@ -153,6 +154,24 @@ def _attention(learned: Learned) -> str:
     more = f"<p>and {left} more, mostly cells with too few answers</p>" if left > 0 else ""
     head = "<tr><th>What</th><th>Who or where</th><th>Why</th></tr>"
     return f"<h2>Points to check</h2>{_scrolling(head + rows)}{more}"
+
+
+def _sources(learned: Learned) -> str:
+    """Error of each source, where there are several."""
+    if not learned.sources:
+        return ""
+    rows = "".join(
+        f"<tr><th scope='row'>{_text(s.name)}</th><td>{s.kind}</td>"
+        f"<td class='num'>{s.workers:,}</td><td class='num'>{s.answers:,}</td>"
+        f"<td class='num'>{share(s.error)}</td>"
+        f"<td class='num extra'>{share(s.low)} to {share(s.high)}</td></tr>"
+        for s in sorted(learned.sources.values(), key=lambda s: s.error)
+    )
+    return "<h2>Sources</h2>" + _scrolling(
+        "<tr><th>Source</th><th>Kind</th><th class='num'>Workers</th><th class='num'>Answers</th>"
+        f"<th class='num'>Error</th><th class='num extra'>{100 * learned.level:.3g} % interval</th>"
+        f"</tr>{rows}"
+    )
 
 
 def _workers(learned: Learned) -> str:

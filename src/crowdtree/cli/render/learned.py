@@ -40,6 +40,7 @@ def show_learned(console: Any, learned: Any) -> None:
         console.print(words)
     console.print()
     _labels(console, learned)
+    _sources(console, learned)
     _workers(console, learned)
     _errors(console, learned)
     _pairs(console, learned)
@@ -77,6 +78,20 @@ def _labels(console: Any, learned: Any) -> None:
         "[dim]Precision: items with the label that are of its class; recall: items of the\n"
         f"class that have the label. Estimates.{more}[/]\n"
     )
+
+
+def _sources(console: Any, learned: Any) -> None:
+    """Error of each source, the smallest first, where there are several."""
+    if not learned.sources:
+        return
+    level = f"{100 * learned.level:.3g} %"
+    table = _table("source", "kind", "errs", f"{level} interval", "workers", "answers", left=2)
+    for source in sorted(learned.sources.values(), key=lambda source: source.error):
+        ends = f"{share(source.low)} to {share(source.high)}"
+        counts = f"{source.workers:,}", f"{source.answers:,}"
+        table.add_row(_short(source.name), source.kind, share(source.error), ends, *counts)
+    console.print(table)
+    console.print()
 
 
 def _workers(console: Any, learned: Any) -> None:

@@ -1,0 +1,104 @@
+"""Calibrated policies that ask several sources, from answers that name the classes.
+
+A policy takes answers as independent, from tables in which the answers of a group of sources tell
+as much less than those of the others as they count less in the labels
+(:mod:`crowdtree.learning.source_fit`). Its calibration discounts all of them together. It is
+cross-fitted: tables that did not use the class of some known items are replayed on these, and the
+calibration is fitted to all left-out items together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.errors import CrowdtreeError
+from crowdtree.learning.source_fit import SourceFit, Tables
+from crowdtree.learning.source_problem import CommonCauses, source_problem
+from crowdtree.learning.table_discount import ASSUMED
+from crowdtree.policy import AdaptivePolicy
+from crowdtree.policy.calibrating import fitted, table_key, warn_few
+
+if TYPE_CHECKING:
+    from crowdtree.learning.answers import Answers
+    from crowdtree.learning.model import Learned
+    from crowdtree.problem import Problem
+
+
+def recorded_answers(answers: Answers) -> NDArray[np.int8]:
+    """Arrange answers as items x sources x 1 question x repeats, -1 where there is none.
+
+    >>> from crowdtree.learning.answers import read_answers
+    >>> said = {"task": [1, 1, 1, 2], "worker": ["ann", "ben", "m", "m"], "label": list("xyyx")}
+    >>> source = {"ann": "people", "ben": "people", "m": "gpt-x"}
+    >>> recorded_answers(read_answers(said, sources=source)).tolist()
+    [[[[0, 1]], [[1, -1]]], [[[-1, -1]], [[0, -1]]]]
+    """
+    sources = answers.sources
+    assert sources is not None
+    names = len(sources.names)
+    cell = answers.task.astype(np.int64) * names + sources.codes(answers.workers)[answers.worker]
+    order = np.argsort(cell, kind="stable")
+    first = np.searchsorted(cell[order], cell[order])
+    repeat = np.empty(len(cell), np.int64)
+    repeat[order] = np.arange(len(cell)) - first
+    values = np.full((answers.n_tasks * names, int(repeat.max()) + 1), -1, np.int8)
+    values[cell, repeat] = answers.label
+    return values.reshape(answers.n_tasks, names, 1, -1)
+
+
+def source_policy(
+    learned: Learned, target_error: float, max_answers: int, strict: bool = False, **options: Any
+) -> AdaptivePolicy:
+    """Make the adaptive policy of the learned sources, calibrated on the known items.
+
+    The tables of ``policy.problem`` say how much answers count; those of ``learned.problem``, how
+    often they are right.
+    """
+    fit = learned.labelling
+    if not isinstance(fit, SourceFit) or not learned.problem.has_sources:
+        raise CrowdtreeError(
+            "policy: expected questions about the classes, or several sources of answers, got one "
+            "question to one source"
+        )
+    if "calibration" in options:
+        raise CrowdtreeError(
+            "calibration: is fitted by this function; use AdaptivePolicy to pass one"
+        )
+    values = recorded_answers(learned.answers)
+    options = {"repeats": values.shape[3], "max_answers": max_answers, **options}
+    parts = []
+    for part in fit.held_out:
+        policy = AdaptivePolicy(_asked_by(learned, fit, part.tables), 0.0, strict=False, **options)
+        states = policy.replay(values[part.items].reshape(len(part.items), -1, values.shape[3]))
+        parts.append((states, learned.gold[part.items]))
+    warn_few(sum(len(truth) for _, truth in parts), "policy")
+    problem, calibration = _asked_by(learned, fit, fit.tables), ASSUMED
+    if parts:
+        found = fitted(np.log(problem.prior / problem.prior.sum()), parts)
+        calibration = replace(found, table=table_key(problem))
+    policy = AdaptivePolicy(
+        problem, target_error, calibration=calibration, strict=strict, **options
+    )
+    policy.warn_if_unreachable()
+    return policy
+
+
+def _asked_by(learned: Learned, fit: SourceFit, tables: Tables) -> Problem:
+    """Make the problem of independent sources whose answers tell as much as they count."""
+    answers = learned.answers
+    every = fit.tables.evidence(answers, fit.row, np.arange(answers.n_tasks))
+    weight = fit.dependence.weights(every.answers.mean(axis=0, keepdims=True))[0]
+    assert answers.sources is not None
+    power = (weight / weight.max())[answers.sources.groups]
+    chance = tables.of_sources ** power[:, None, None]
+    flat = np.concatenate(
+        [tables.chance[: -len(chance)], chance / chance.sum(axis=1, keepdims=True)]
+    )
+    independent = CommonCauses(0.0, 0.0)
+    made = source_problem(answers, replace(tables, chance=flat), independent, learned.fit.error)
+    assert made is not None  # the learned problem has sources, too
+    return made

@@ -1,0 +1,88 @@
+"""How often each source, and each of its workers, errs: estimates with intervals.
+
+Workers of a source are taken for draws from its Beta distribution, so that one of few answers is a
+typical one of that source, whatever the others are. A source of one worker stands for itself: an
+expert among laymen is not drawn to them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from crowdtree.learning.answers import Answers
+    from crowdtree.learning.labels import SumOfRight
+
+FloatArray = NDArray[np.float64]
+_LEAST = 1e-6
+
+
+class Rates(NamedTuple):
+    """Beta posteriors of errors: how many answers are wrong, and how many right, with the prior."""
+
+    wrong: FloatArray
+    right: FloatArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """Estimates."""
+        return np.asarray(self.wrong / (self.wrong + self.right))
+
+    def range(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """Ends of the intervals."""
+        from scipy.stats import beta
+
+        tail = (1 - level) / 2
+        low, high = (np.asarray(beta.ppf(q, *self)) for q in (tail, 1 - tail))
+        return low, high
+
+
+def rates_of_sources(count: FloatArray, unsure: FloatArray, right: SumOfRight) -> Rates:
+    """Errors of sources (or of lone workers).
+
+    Parameters
+    ----------
+    count
+        Answers of each.
+    unsure
+        Variance of the number of right answers, since classes are not known.
+    right
+        Right answers under each belief about how honest stated probabilities are.
+    """
+    half = np.full(len(count), 0.5)
+    return _posterior(count, unsure, right, half, half)
+
+
+def rates_of_workers(
+    answers: Answers, count: FloatArray, unsure: FloatArray, right: SumOfRight
+) -> Rates:
+    """Errors of workers, each taken for one of its source."""
+    from crowdtree.learning.labels import beta_of_crowd
+
+    assert answers.sources is not None
+    source = answers.sources.codes(answers.workers)
+    wrong, alone = np.full(len(count), 0.5), np.full(len(count), 0.5)
+    for code in range(len(answers.sources.names)):
+        mine = np.flatnonzero(source == code)
+        if len(mine) > 1:
+            missed = count[mine] - right.values[:, mine].mean(axis=0)
+            doubt = unsure[mine] / np.maximum(count[mine], 1) ** 2
+            wrong[mine], alone[mine] = beta_of_crowd(missed, count[mine], doubt)
+    return _posterior(count, unsure, right, wrong, alone)
+
+
+def _posterior(
+    count: FloatArray, unsure: FloatArray, right: SumOfRight, a: FloatArray, b: FloatArray
+) -> Rates:
+    """Beta of the same mean and variance as the error has, Beta(a, b) before any answer."""
+    rate = (count - right.values + a) / (count + a + b)
+    mean = np.clip(rate.mean(axis=0), _LEAST, 1 - _LEAST)
+    chance = mean * (1 - mean)
+    left = np.maximum(count - unsure / chance, 0.05 * count)
+    variance = rate.var(axis=0) + chance / (left + a + b + 1)
+    variance += right.variance / np.maximum(count, 1) ** 2
+    size = np.maximum(chance / variance - 1, 1e-2)
+    return Rates(mean * size, (1 - mean) * size)
