@@ -275,6 +275,9 @@ def test_trees_ask_a_source_at_each_node():
         assert point.expected_cost == pytest.approx(
             value.answers_by_node @ prices[point.plan.tree.question]
         )
+    for vote in ("majority", "margin"):
+        chosen = ct.frontier(problem, vote).select(error=0.05).plan
+        assert (chosen.votes[chosen.tree.question >= problem.n_questions] == 1).all()
     run = ct.simulate(problem, ct.PlanPolicy(mixed[0].plan), 4000)
     assert run.misclassification.low <= mixed[0].misclassification <= run.misclassification.high
     assert run.answers_per_source["model"] > 0

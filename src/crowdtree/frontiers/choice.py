@@ -416,7 +416,7 @@ class Frontier(Framed, Saved, Plotted):
             return
         tree = design(self.options.problem, "fm", allow_groups=True)
         for plan in paper_plans(tree):
-            if plan.votes.max() > self.max_votes:
+            if plan.votes.max() > self.max_votes or not self.options.allows(tree, plan.votes):
                 return
             yield self._point(tree, plan.votes)
 
@@ -442,7 +442,11 @@ class Frontier(Framed, Saved, Plotted):
 
     def _staffed(self, tree: Tree, fits: Callable[[Point], bool]) -> Iterator[Point]:
         """Yield plans with more and more votes on the same tree."""
-        for votes in more_votes(tree, self.options, lambda votes: fits(self._point(tree, votes))):
+
+        def fit(votes: NDArray[np.int64]) -> bool:
+            return self.options.allows(tree, votes) and fits(self._point(tree, votes))
+
+        for votes in more_votes(tree, self.options, fit):
             yield self._point(tree, votes)
 
     def _point(self, tree: Tree, votes: NDArray[np.int64]) -> Point:

@@ -111,6 +111,10 @@ class Options:
             ((votes + 1) ** count - votes**count <= MAX_MARGIN_STATES) | (count == 2) | (votes == 1)
         )
 
+    def allows(self, tree: Tree, votes: NDArray[np.int64]) -> bool:
+        """Whether no question gets votes that say nothing new."""
+        return self.once is None or not (self.once[tree.question] & (votes > 1)).any()
+
     def branching(self, question: int, answers: tuple[int, ...], usual: int) -> Branching:
         """Where votes send items at a node that has branches for some answers."""
         key = (question, answers, usual)
