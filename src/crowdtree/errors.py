@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+Made = TypeVar("Made")
 
 
 class CrowdtreeError(ValueError):
@@ -79,3 +81,11 @@ def squeeze(text: object) -> str:
     'a b'
     """
     return re.sub(r"\s+", " ", str(text)).strip()
+
+
+def named(source: str, make: Callable[..., Made], *args: Any, **options: Any) -> Made:
+    """Call a maker; prefix its errors with the source."""
+    try:
+        return make(*args, **options)
+    except CrowdtreeError as error:
+        raise CrowdtreeError(f"{source}: {error}") from None

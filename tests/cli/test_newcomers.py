@@ -33,7 +33,7 @@ def test_a_text_is_no_number(words, said, capsys: pytest.CaptureFixture[str]) ->
     ("words", "said"),
     [
         (("check", "null.json"), "null.json: expected fields (classes, questions), got nothing"),
-        (("check", "field.yaml"), "use one of crowdtree, kind, dash, dependence, loss, worker_err"),
+        (("check", "field.yaml"), "use one of crowdtree, kind, dash, dependence, loss, sources, "),
         (("check", "blank.yaml"), "add error: to it, or worker_error: for all questions"),
         (("learn", "x.csv", "--format", "foo"), "json or wide, got 'foo' (see crowdtree learn"),
         (("simulate", "tree.json", "--target-error", 0.1), "--target-error: is only for adaptive"),

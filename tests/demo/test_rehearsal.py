@@ -43,7 +43,7 @@ def test_the_demo_goes_from_a_table_to_audited_labels(
     monkeypatch.chdir(tmp_path)
     shown = [line[2:] for line in out.splitlines() if line.startswith("$ ")]
     assert [line.split()[1] for line in shown] == [
-        "plan", "simulate", "plan", "serve", "learn", "audit", "report"
+        "plan", "simulate", "plan", "plan", "serve", "learn", "audit", "report"
     ]  # fmt: skip
     for line in shown:
         if " serve " not in line:

@@ -128,7 +128,7 @@ def test_an_invalid_or_different_database_is_refused(refused, tmp_path: Path) ->
         pass
     with sqlite3.connect(tmp_path / "newer.db") as database:
         database.execute("UPDATE schema_version SET version = '9999'")
-    assert "expected tables of version 1, got 9999" in refused("--database", "newer.db")
+    assert "expected tables of version 2, got 9999" in refused("--database", "newer.db")
     with sqlite3.connect(tmp_path / "other.db") as database:
         database.execute("CREATE TABLE items (id INTEGER)")
     assert "got tables without a version" in refused("--database", "other.db")

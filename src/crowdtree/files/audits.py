@@ -14,8 +14,7 @@ from typing import Any
 
 from crowdtree.audit import Audit, Labels
 from crowdtree.columns import ROLES, is_parquet, read_parquet
-from crowdtree.errors import CrowdtreeError, listing, one_line
-from crowdtree.files.documents import named
+from crowdtree.errors import CrowdtreeError, listing, named, one_line
 from crowdtree.files.grids import delimited_grid, frame_grid, write_delimited
 from crowdtree.files.items import json_rows
 from crowdtree.files.yaml_json import parse_document, write_document

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from crowdtree.errors import CrowdtreeError, one_line
 from crowdtree.problem import CELLS, DASH
 
 _PLAIN = ("0", "1", "-", "-1", "–", "—", "−")
@@ -49,6 +50,48 @@ def cell_number(cell: str, *, decimal_comma: bool = False) -> float:
         return float(text.replace(",", ".")) / (100 if share else 1)
     except ValueError:
         return float("nan")
+
+
+def by_class(cells: Any, places: dict[str, int], where: str, default: Any) -> list[Any]:
+    """Put cells in the order of the classes."""
+    if isinstance(cells, list):
+        if len(cells) != len(places):
+            raise CrowdtreeError(
+                f"{where}: expected {len(places)} cells, one per class, got {len(cells)}"
+            )
+        return cells
+    row = [default] * len(places)
+    for name, cell in cells.items():
+        place = places.get(name) if isinstance(name, str) else None
+        if place is None:
+            raise CrowdtreeError(
+                f"{where}: {one_line(name)} is not a class of this problem"
+                + ("" if isinstance(name, str) else "; put names in quotes")
+            )
+        row[place] = cell
+    return row
+
+
+def numbers_by_class(
+    cells: Any, places: dict[str, int], where: str, default: Any, needless: Sequence[bool]
+) -> list[float]:
+    """Read a number for each class; NaN where it is missing and not needed."""
+    given = by_class(cells, places, where, default)
+    if set(map(type, given)) <= {float, int}:
+        return given
+    row = []
+    for name, cell, free in zip(places, given, needless, strict=True):
+        if cell is None and free:
+            cell = float("nan")
+        if isinstance(cell, str) and 0 <= cell_number(cell) <= 1:
+            cell = cell_number(cell)
+        if isinstance(cell, bool) or not isinstance(cell, int | float):
+            got = "is missing" if cell is None else f"is {one_line(cell)}"
+            raise CrowdtreeError(
+                f"{where}: class {one_line(name)} {got}; write a number from 0 to 1"
+            )
+        row.append(cell)
+    return row
 
 
 class Spellings:

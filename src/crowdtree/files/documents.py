@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError, one_line
-from crowdtree.files.cells import Spellings, cell_code, cell_number
+from crowdtree.errors import CrowdtreeError, named, one_line
+from crowdtree.files.cells import Spellings, by_class, cell_code, numbers_by_class
+from crowdtree.files.sources import SourceList, make_problem, read_entries
 from crowdtree.files.words import (
     BadCellError,
     WordRow,
@@ -23,10 +24,6 @@ from crowdtree.outcomes import YES_NO, check_answers
 from crowdtree.problem import DASH, PRIOR_TOLERANCE, Dash, Problem, check_names
 from crowdtree.text import squeezed
 
-if TYPE_CHECKING:
-    from crowdtree.files.sources import SourceList
-
-Made = TypeVar("Made")
 KINDS = {
     "problem": "a problem; load_problem and crowdtree design read it",
     "plan": "a plan; load and crowdtree evaluate read it",
@@ -52,7 +49,6 @@ def problem_from_dict(
     makes the sources from those of the classes and questions.
     """
     from crowdtree.files.schema import ProblemFile, check
-    from crowdtree.files.sources import make_problem, read_entries
 
     kind = data.get("kind") if isinstance(data, dict) else None
     if kind in ("plan", "audit"):
@@ -70,7 +66,7 @@ def problem_from_dict(
     outcome = np.empty((len(found.questions), len(classes)), dtype=np.int8)
     for q, entry in enumerate(found.questions):
         where = f"{source}: questions[{q}] ({one_line(entry.name)})"
-        cells = _by_class(entry.outcome, places, f"{where}.outcome", None)
+        cells = by_class(entry.outcome, places, f"{where}.outcome", None)
         declared = None if entry.answers is None else named(where, _declared, entry)
         row = _outcomes(cells, classes, f"{where}.outcome", spellings, declared)
         if isinstance(row, WordRow):
@@ -181,14 +177,6 @@ def _twins(names: Sequence[str], what: str) -> list[str]:
     ]
 
 
-def named(source: str, make: Callable[..., Made], *args: Any, **options: Any) -> Made:
-    """Call a maker; prefix its errors with the source."""
-    try:
-        return make(*args, **options)
-    except CrowdtreeError as error:
-        raise CrowdtreeError(f"{source}: {error}") from None
-
-
 def _prior(
     shares: Sequence[float | None], classes: Sequence[str], source: str
 ) -> list[float] | None:
@@ -201,26 +189,6 @@ def _prior(
             "classes, or for none if they are equal"
         )
     return [share for share in shares if share is not None]
-
-
-def _by_class(cells: Any, places: dict[str, int], where: str, default: Any) -> list[Any]:
-    """Put cells in the order of the classes."""
-    if isinstance(cells, list):
-        if len(cells) != len(places):
-            raise CrowdtreeError(
-                f"{where}: expected {len(places)} cells, one per class, got {len(cells)}"
-            )
-        return cells
-    row = [default] * len(places)
-    for name, cell in cells.items():
-        place = places.get(name) if isinstance(name, str) else None
-        if place is None:
-            raise CrowdtreeError(
-                f"{where}: {one_line(name)} is not a class of this problem"
-                + ("" if isinstance(name, str) else "; put names in quotes")
-            )
-        row[place] = cell
-    return row
 
 
 _CODES: dict[Any, int] = {0: 0, 1: 1, -1: DASH, "0": 0, "1": 1, "-": DASH}
@@ -286,28 +254,6 @@ def _errors(
         needless = dash[q] if entry.table is None else [True] * len(places)
         errors[q] = numbers_by_class(whole, places, f"{where}.error", found.worker_error, needless)
     return errors
-
-
-def numbers_by_class(
-    cells: Any, places: dict[str, int], where: str, default: Any, needless: Sequence[bool]
-) -> list[float]:
-    """Read a number for each class; NaN where it is missing and not needed."""
-    given = _by_class(cells, places, where, default)
-    if set(map(type, given)) <= {float, int}:
-        return given
-    row = []
-    for name, cell, free in zip(places, given, needless, strict=True):
-        if cell is None and free:
-            cell = float("nan")
-        if isinstance(cell, str) and 0 <= cell_number(cell) <= 1:
-            cell = cell_number(cell)
-        if isinstance(cell, bool) or not isinstance(cell, int | float):
-            got = "is missing" if cell is None else f"is {one_line(cell)}"
-            raise CrowdtreeError(
-                f"{where}: class {one_line(name)} {got}; write a number from 0 to 1"
-            )
-        row.append(cell)
-    return row
 
 
 def _unsure(found: Any, places: dict[str, int], source: str) -> NDArray[np.float64] | None:

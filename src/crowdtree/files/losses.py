@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from crowdtree.errors import CrowdtreeError, one_line
-from crowdtree.files.documents import named
+from crowdtree.errors import CrowdtreeError, named, one_line
 from crowdtree.files.formats import DOCUMENTS, ending_of
 from crowdtree.files.grids import delimited_grid, frame_grid, workbook_grids
 from crowdtree.files.layouts import Grid

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from crowdtree.errors import CrowdtreeError
-from crowdtree.files.documents import KINDS, named, problem_from_dict, problem_to_dict
+from crowdtree.errors import CrowdtreeError, named
+from crowdtree.files.documents import KINDS, problem_from_dict, problem_to_dict
 from crowdtree.files.formats import ending_of
 from crowdtree.files.yaml_json import parse_document, write_document
 from crowdtree.fixed_plan import Plan, as_plan

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing, one_line
+from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing, named, one_line
 from crowdtree.files.documents import (
     as_shares,
     chosen_prior,
-    named,
     problem_from_dict,
     problem_to_dict,
     with_notes,

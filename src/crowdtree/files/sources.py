@@ -9,9 +9,8 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from crowdtree.errors import CrowdtreeError, listing, one_line
-from crowdtree.files.cells import cell_code, cell_number
-from crowdtree.files.documents import named, numbers_by_class
+from crowdtree.errors import CrowdtreeError, listing, named, one_line
+from crowdtree.files.cells import cell_code, cell_number, numbers_by_class
 from crowdtree.files.formats import DOCUMENTS, ending_of
 from crowdtree.files.grids import delimited_grid, frame_grid, workbook_grids
 from crowdtree.files.layouts import COMMENTS, Grid

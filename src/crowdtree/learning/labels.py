@@ -10,9 +10,9 @@ errors and skills all follow from what is stated, so they cannot contradict each
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from crowdtree.errors import CrowdtreeError
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.copies import find_copies, merge_copies
 from crowdtree.learning.dawid_skene import fit_dawid_skene
+from crowdtree.learning.label_fit import MAX_CELLS, LabelFit
 from crowdtree.learning.label_models import (
     Channel,
     Coin,
@@ -32,7 +33,14 @@ from crowdtree.learning.label_models import (
 )
 from crowdtree.learning.passes import with_gold
 from crowdtree.learning.skills import SkillFit
-from crowdtree.learning.source_rates import Rates, rates_of_sources, rates_of_workers
+from crowdtree.learning.source_fit import fit_sources
+from crowdtree.learning.source_rates import (
+    Rates,
+    SumOfRight,
+    beta_of_crowd,
+    rates_of_sources,
+    rates_of_workers,
+)
 from crowdtree.learning.stating import PRIOR, CrowdMap
 
 FloatArray = NDArray[np.float64]
@@ -40,8 +48,6 @@ IntArray = NDArray[np.int32]
 
 DECOY_ANSWERS = 5
 """Answers per item, on average, that models with decoys need."""
-MAX_CELLS = 30_000_000
-"""Numbers (worker, label, state) of a model; a larger one is left out."""
 PART_ANSWERS = 100_000
 """Of more answers, models are first fitted to the items that have about so many..."""
 PART_GROWTH = 8
@@ -51,32 +57,6 @@ LARGE_TOLERANCE = 1e-4
 MAX_DEPENDENCE = 0.9
 _LEAST_ERROR = 1e-4
 _LEAST_LEFT = 0.05  # share of the information that doubt about classes leaves at the least
-
-
-@dataclass(frozen=True, eq=False)
-class LabelFit:
-    """The fit of one question.
-
-    `posterior` (item, class) is the average of the models, `blind` the same without any gold;
-    `crowd_map` is what probabilities are stated by (None: as they are); `models` are the models
-    that are averaged with the shares of the votes, `left_out` the names of those that did not
-    converge; `row` is the row of each worker in their tables; `copies` are groups of workers whose
-    answers count as one; `trace` is the sum of the models' bounds after each step.
-    """
-
-    posterior: FloatArray
-    blind: FloatArray
-    trace: tuple[float, ...] = ()
-    crowd_map: CrowdMap | None = None
-    models: tuple[FittedModel, ...] = ()
-    left_out: tuple[str, ...] = ()
-    row: IntArray = field(default_factory=lambda: np.zeros(0, np.int32))
-    copies: tuple[tuple[int, ...], ...] = ()
-
-    @property
-    def converged(self) -> bool:
-        """Whether every model converged."""
-        return not self.left_out
 
 
 def fit_labels(
@@ -103,7 +83,7 @@ def fit_labels(
             f"method: {method!r} is unknown; choose from {', '.join(LABEL_METHODS)}"
         )
     if answers.sources is not None and method == "ensemble":
-        from crowdtree.learning.source_fit import fit_sources as fitter
+        fitter = fit_sources
     fit = fitter(answers, gold)
     if method != "ensemble":
         return fit
@@ -296,18 +276,6 @@ def label_skills(answers: Answers, fit: LabelFit, gold: IntArray, stated: FloatA
     )
 
 
-class SumOfRight(NamedTuple):
-    """Sums of probabilities under several maps (map, group), and their variance within a crowd."""
-
-    values: FloatArray
-    variance: FloatArray
-
-    @property
-    def total(self) -> FloatArray:
-        """Variance of each sum."""
-        return np.asarray(self.values.var(axis=0) + self.variance)
-
-
 class _Sums:
     """Right answers of workers, right answers of labels, and items of classes."""
 
@@ -383,27 +351,6 @@ def _worker_rates(
     variance = log_odds.var(axis=0) + 1 / ((left + a + b + 1) * mean * (1 - mean))
     variance += right.variance / (np.maximum(count, 1) * mean * (1 - mean)) ** 2
     return _logit(rate.mean(axis=0)), np.sqrt(variance)
-
-
-def beta_of_crowd(wrong: FloatArray, count: FloatArray, doubt: FloatArray) -> tuple[float, float]:
-    """Beta distribution of the errors of workers, by its first two moments.
-
-    >>> a, b = beta_of_crowd(np.array([2.0, 8.0]), np.array([10.0, 10.0]), np.zeros(2))
-    >>> round(a / (a + b), 2), 1 < a + b < 10
-    (0.5, True)
-    """
-    mean = (wrong.sum() + 0.5) / (count.sum() + 1)
-    met = count > 0
-    chance = mean * (1 - mean) / np.maximum(count, 1)
-    weight = np.where(met, 1 / (chance + 0.02), 0.0)
-    # expected counts vary less than drawn ones, by the doubt about the classes
-    square = (wrong / np.maximum(count, 1) - mean) ** 2 + doubt
-    between = float((weight * (square - chance)).sum() / max(weight.sum(), 1e-12))
-    # two workers' worth of a spread as seen in most crowds keeps a tiny crowd from no spread at all
-    workers = float(met.sum())
-    between = (max(between, 0.0) * workers + 2 * 0.01) / (workers + 2)
-    size = float(np.clip(mean * (1 - mean) / max(between, 1e-6) - 1, 1.0, 500.0))
-    return float(mean * size), float((1 - mean) * size)
 
 
 def _logit(share: FloatArray | float) -> FloatArray:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from crowdtree.errors import CrowdtreeWarning
 from crowdtree.learning.answers import Answers
-from crowdtree.learning.labels import LabelFit, dependence_of, label_skills
+from crowdtree.learning.label_fit import LabelFit
+from crowdtree.learning.labels import dependence_of, label_skills
 from crowdtree.learning.passes import with_gold
 from crowdtree.learning.skills import SkillFit
 from crowdtree.learning.source_fit import SourceFit, tables_by

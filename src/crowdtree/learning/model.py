@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from crowdtree.columns import Columns
     from crowdtree.fixed_plan import Plan
     from crowdtree.learning.flags import Flags
-    from crowdtree.learning.labels import LabelFit
+    from crowdtree.learning.label_fit import LabelFit
     from crowdtree.learning.pilot import Credible
     from crowdtree.learning.subtypes import Subtypes
     from crowdtree.learning.table_discount import Discount

@@ -31,7 +31,7 @@ from crowdtree.learning.source_fit import SourceFit
 from crowdtree.learning.worker_tracker import SPREAD
 
 if TYPE_CHECKING:
-    from crowdtree.learning.labels import LabelFit
+    from crowdtree.learning.label_fit import LabelFit
     from crowdtree.learning.model import Learned
 
 FloatArray = NDArray[np.float64]

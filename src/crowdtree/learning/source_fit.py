@@ -31,7 +31,7 @@ from scipy.special import expit, logit, logsumexp
 
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.copies import find_copies, merge_copies
-from crowdtree.learning.labels import MAX_CELLS, LabelFit
+from crowdtree.learning.label_fit import MAX_CELLS, LabelFit
 from crowdtree.learning.passes import with_gold
 from crowdtree.learning.source_problem import CommonCauses, Told, count_answers, fit_causes
 from crowdtree.learning.worker_sources import Kind

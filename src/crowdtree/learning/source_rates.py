@@ -14,10 +14,21 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from crowdtree.learning.answers import Answers
-    from crowdtree.learning.labels import SumOfRight
 
 FloatArray = NDArray[np.float64]
 _LEAST = 1e-6
+
+
+class SumOfRight(NamedTuple):
+    """Sums of probabilities under several maps (map, group), and their variance within a crowd."""
+
+    values: FloatArray
+    variance: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        """Variance of each sum."""
+        return np.asarray(self.values.var(axis=0) + self.variance)
 
 
 class Rates(NamedTuple):
@@ -60,8 +71,6 @@ def rates_of_workers(
     answers: Answers, count: FloatArray, unsure: FloatArray, right: SumOfRight
 ) -> Rates:
     """Errors of workers, each taken for one of its source."""
-    from crowdtree.learning.labels import beta_of_crowd
-
     assert answers.sources is not None
     source = answers.sources.codes(answers.workers)
     wrong, alone = np.full(len(count), 0.5), np.full(len(count), 0.5)
@@ -86,3 +95,24 @@ def _posterior(
     variance += right.variance / np.maximum(count, 1) ** 2
     size = np.maximum(chance / variance - 1, 1e-2)
     return Rates(mean * size, (1 - mean) * size)
+
+
+def beta_of_crowd(wrong: FloatArray, count: FloatArray, doubt: FloatArray) -> tuple[float, float]:
+    """Beta distribution of the errors of workers, by its first two moments.
+
+    >>> a, b = beta_of_crowd(np.array([2.0, 8.0]), np.array([10.0, 10.0]), np.zeros(2))
+    >>> round(a / (a + b), 2), 1 < a + b < 10
+    (0.5, True)
+    """
+    mean = (wrong.sum() + 0.5) / (count.sum() + 1)
+    met = count > 0
+    chance = mean * (1 - mean) / np.maximum(count, 1)
+    weight = np.where(met, 1 / (chance + 0.02), 0.0)
+    # expected counts vary less than drawn ones, by the doubt about the classes
+    square = (wrong / np.maximum(count, 1) - mean) ** 2 + doubt
+    between = float((weight * (square - chance)).sum() / max(weight.sum(), 1e-12))
+    # two workers' worth of a spread as seen in most crowds keeps a tiny crowd from no spread at all
+    workers = float(met.sum())
+    between = (max(between, 0.0) * workers + 2 * 0.01) / (workers + 2)
+    size = float(np.clip(mean * (1 - mean) / max(between, 1e-6) - 1, 1.0, 500.0))
+    return float(mean * size), float((1 - mean) * size)
