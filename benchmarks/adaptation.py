@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 import crowdtree as ct
 from benchmarks.policy_compare import random_problem
 from benchmarks.policy_docs import table, written
-from crowdtree.policy.monitor import Monitor
-from crowdtree.policy.revising import Gathered, table_of
+from crowdtree.core.stats import wilson_interval
+from crowdtree.policies.monitor import Monitor
+from crowdtree.policies.revising import Gathered, table_of
 from crowdtree.simulation import Crowd, simulate
 from crowdtree.simulation.engine import Walk
-from crowdtree.stats import wilson_interval
 
 TARGET, MOST_ANSWERS = 0.01, 300
 MAIN = "errors twice as large"

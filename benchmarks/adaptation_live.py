@@ -23,15 +23,15 @@ import sqlalchemy as sa
 import crowdtree as ct
 from benchmarks.adaptation import false_text, points, policy, problems, times
 from benchmarks.policy_docs import table, written
-from crowdtree.problem import DASH
-from crowdtree.stats import wilson_interval
-from crowdtree.store import Next, Settings, Store, Submit
-from crowdtree.store.background.maintenance import Maintenance
-from crowdtree.store.background.watching import Watching
-from crowdtree.store.db.campaign_row import get_campaign
-from crowdtree.store.db.tables import items, labels, monitors
-from crowdtree.store.owner import campaigns, people, tokens
-from crowdtree.store.replay.verify import verify
+from crowdtree.core.problem import DASH
+from crowdtree.core.stats import wilson_interval
+from crowdtree.server.store import Next, Settings, Store, Submit
+from crowdtree.server.store.background.maintenance import Maintenance
+from crowdtree.server.store.background.watching import Watching
+from crowdtree.server.store.db.campaign_row import get_campaign
+from crowdtree.server.store.db.tables import items, labels, monitors
+from crowdtree.server.store.owner import campaigns, people, tokens
+from crowdtree.server.store.replay.verify import verify
 
 PEOPLE = 12
 MANY = 40

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 import crowdtree as ct
-from crowdtree.policy import AdaptivePolicy, Answer, Ask, BatchPolicy, PlanPolicy
+from crowdtree.policies import AdaptivePolicy, Answer, Ask, BatchPolicy, PlanPolicy
 
 ROOT = Path(__file__).resolve().parents[1]
 TITLE = "## Yes/no beside the commit before questions with several answers"

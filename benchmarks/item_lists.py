@@ -10,19 +10,15 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import sys
 import time
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import crowdtree as ct
-from crowdtree.policy import PlanPolicy
-from crowdtree.store import Settings, Store
-from crowdtree.store.owner import campaigns
-from crowdtree.store.queries.items import some_items
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from crowdtree.policies import PlanPolicy
+from crowdtree.server.store import Settings, Store
+from crowdtree.server.store.owner import campaigns
+from crowdtree.server.store.queries.items import some_items
 
 WORDS = (
     *("river", "mountain", "bird", "snow", "tree", "brook"),

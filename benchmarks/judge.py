@@ -26,11 +26,11 @@ from scipy.special import expit
 
 from benchmarks.policy_docs import table, written
 from benchmarks.realdata import ABSENT, folder
-from crowdtree.judging import scoring
-from crowdtree.judging.agreement import cohen_kappa, krippendorff_alpha
-from crowdtree.judging.intervals import Interval
-from crowdtree.judging.question import QuestionAnswers
-from crowdtree.judging.reading import read_questions
+from crowdtree.learning.judges import scoring
+from crowdtree.learning.judges.agreement import cohen_kappa, krippendorff_alpha
+from crowdtree.learning.judges.intervals import Interval
+from crowdtree.learning.judges.question import QuestionAnswers
+from crowdtree.learning.judges.reading import read_questions
 
 REAL = ("mixed_cebab_aspects", "mixed_lesion")
 LARGE = 20_000

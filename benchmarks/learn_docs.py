@@ -16,8 +16,8 @@ from typing import Any
 
 from benchmarks import learn_end_to_end
 from benchmarks.learn_labels import standing, summary
-from crowdtree.plots.curves import curve_chart
-from crowdtree.plots.vega import draw_chart
+from crowdtree.show.plots.curves import curve_chart
+from crowdtree.show.plots.vega import draw_chart
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "measured" / "learning.md"

@@ -28,10 +28,10 @@ import numpy as np
 import crowdtree as ct
 from benchmarks.learn_sets import SETS, Split, long
 from benchmarks.realdata import folder
+from crowdtree.core.problem import check_names
 from crowdtree.learning import learn
 from crowdtree.learning.subtypes import Subtypes
-from crowdtree.policy import AdaptivePolicy, SubtypePolicy
-from crowdtree.problem import check_names
+from crowdtree.policies import AdaptivePolicy, SubtypePolicy
 
 BUDGETS = (3, 5, 10, 20, 40)
 TARGET = 0.01  # the adaptive policies stop when their label is this sure, as they do by default

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import crowdtree as ct
 from benchmarks.policy_docs import table, written
-from crowdtree.policy import AdaptivePolicy, criteria
+from crowdtree.policies import AdaptivePolicy, criteria
 from crowdtree.simulation import simulate
 from crowdtree.simulation.run import Run, share_estimate
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 import crowdtree as ct
-from crowdtree.bounds import checked_price
-from crowdtree.frontiers import Goal
+from crowdtree.core.bounds import checked_price
+from crowdtree.designs.frontiers import Goal
 from crowdtree.planning.adaptive_curve import AdaptiveCurve
 
 ITEMS = 10_000

@@ -16,7 +16,7 @@ import numpy as np
 
 import crowdtree as ct
 from benchmarks.mixed_sets import MECHANISMS, REAL, Mix, load, simulate
-from crowdtree.calibration import INDEPENDENT
+from crowdtree.core.calibration import INDEPENDENT
 from crowdtree.learning.source_fit import Dependence
 from crowdtree.learning.source_policy import recorded_answers
 from crowdtree.simulation import Recorded

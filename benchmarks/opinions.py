@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 import crowdtree as ct
 from benchmarks.realdata import folder, read_table
+from crowdtree.core.stats import mean_half_width
 from crowdtree.simulation import Recorded, Run
-from crowdtree.stats import mean_half_width
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 import crowdtree as ct
-from crowdtree.files.atomic import write_atomically
+from crowdtree.io.atomic import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMON_ERROR = 0.1

@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 import crowdtree as ct
 from benchmarks.realdata import folder
-from crowdtree.policy import SubtypePolicy
-from crowdtree.policy.base import Answer, Ask
-from crowdtree.stats import wilson_interval
+from crowdtree.core.stats import wilson_interval
+from crowdtree.policies import SubtypePolicy
+from crowdtree.policies.base import Answer, Ask
 
 TRAINING = 1_025_602
 BORROWED = np.geomspace(0.01, 30, 20)

@@ -21,10 +21,10 @@ import numpy as np
 
 import crowdtree as ct
 from benchmarks.sybils import table
-from crowdtree.campaign import answer_weight
-from crowdtree.likelihood import AnswerModel
-from crowdtree.policy import AdaptivePolicy, Answer, Label
-from crowdtree.stats import wilson_interval
+from crowdtree.campaign.engine import answer_weight
+from crowdtree.core.likelihood import AnswerModel
+from crowdtree.core.stats import wilson_interval
+from crowdtree.policies import AdaptivePolicy, Answer, Label
 
 MOST_ANSWERS = 24
 

@@ -15,9 +15,9 @@ import numpy as np
 
 import crowdtree as ct
 from benchmarks.realdata import awa2
-from crowdtree.bounds import fano_floor
-from crowdtree.frontiers import frontier
-from crowdtree.policy import AdaptivePolicy, BatchPolicy, expected_answers
+from crowdtree.core.bounds import fano_floor
+from crowdtree.designs.frontiers import frontier
+from crowdtree.policies import AdaptivePolicy, BatchPolicy, expected_answers
 from crowdtree.simulation import (
     Crowd,
     Run,

@@ -12,7 +12,7 @@ import numpy as np
 
 import crowdtree as ct
 from benchmarks.policy_compare import random_problem
-from crowdtree.policy import AdaptivePolicy, PlanPolicy, expected_answers
+from crowdtree.policies import AdaptivePolicy, PlanPolicy, expected_answers
 from crowdtree.simulation import Crowd, Run, simulate
 
 Rows = list[dict[str, float | str]]

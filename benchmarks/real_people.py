@@ -35,9 +35,9 @@ from numpy.typing import NDArray
 import crowdtree as ct
 from benchmarks import learn_sets
 from benchmarks.realdata import folder
+from crowdtree.core.problem import LINE_BREAKS
 from crowdtree.learning.model import Learned
-from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.problem import LINE_BREAKS
+from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.simulation import REASONS, Recorded, Run, simulate
 from crowdtree.simulation.run import share_estimate
 

@@ -35,10 +35,10 @@ from typing import Any
 import numpy as np
 
 import crowdtree as ct
-from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.problem import DASH
-from crowdtree.store import Settings, Store
-from crowdtree.store.owner import campaigns, people
+from crowdtree.core.problem import DASH
+from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.server.store import Settings, Store
+from crowdtree.server.store.owner import campaigns, people
 
 
 def free_port() -> int:
@@ -72,7 +72,7 @@ def serving(url: str, processes: int, checkout: str = "") -> Iterator[int]:
     """Serve a database, maybe with the code of another checkout; yields the port."""
     port = free_port()
     code = (
-        "from crowdtree.web.serve import Serving, run; import sys; "
+        "from crowdtree.server.web.serve import Serving, run; import sys; "
         f"run(Serving({url!r}, port={port}, processes={processes}), lambda link: None)"
     )
     server = subprocess.Popen(
@@ -119,7 +119,7 @@ def fill(store: Store, number: int, items: int) -> float:
 
     Returns the seconds that it took.
     """
-    from crowdtree.web.services.items import add_from_file
+    from crowdtree.server.web.services.items import add_from_file
 
     gold = ct.example("table1").classes[0]
     with tempfile.TemporaryFile() as file:
@@ -494,8 +494,8 @@ def prepared(checkout: str, url: str, options: argparse.Namespace) -> list[str]:
 
 def campaign_of_one(url: str, workers: int, policy: Any) -> list[str]:
     """Make a campaign whose only item is held by one worker, so that all others wait."""
-    from crowdtree.store import Next
-    from crowdtree.store.owner import tokens
+    from crowdtree.server.store import Next
+    from crowdtree.server.store.owner import tokens
 
     _, invited = campaign(url, 21, workers + 40, policy, gold_rate=0.0)
     with Store(url).opened() as store:

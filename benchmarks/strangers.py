@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from crowdtree.client import Client
-from crowdtree.store import Settings
+from crowdtree.server.store import Settings
 
 ITEMS = "".join(f'{{"task": "{k}", "text": "item {k}"}}\n' for k in range(500))
 SETTINGS = {"pause_suspects": False} if "pause_suspects" in Settings.model_fields else {}

@@ -29,19 +29,19 @@ import sqlalchemy as sa
 from scipy.stats import beta
 
 import crowdtree as ct
-from crowdtree.likelihood import AnswerModel
-from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.store import Next, Refused, Settings, Store, Submit
-from crowdtree.store.background.maintenance import Maintenance
-from crowdtree.store.background.trusting import Trusting
-from crowdtree.store.background.watching import Watching
-from crowdtree.store.corrections.excluding import exclude
-from crowdtree.store.db.campaign_row import get_campaign
-from crowdtree.store.db.tables import answers, items, labels, workers
-from crowdtree.store.owner import campaigns, joining, tokens
-from crowdtree.store.owner.joining import Visitor
-from crowdtree.store.owner.people import SUSPECTED
-from crowdtree.store.replay.verify import verify
+from crowdtree.core.likelihood import AnswerModel
+from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.server.store import Next, Refused, Settings, Store, Submit
+from crowdtree.server.store.background.maintenance import Maintenance
+from crowdtree.server.store.background.trusting import Trusting
+from crowdtree.server.store.background.watching import Watching
+from crowdtree.server.store.corrections.excluding import exclude
+from crowdtree.server.store.db.campaign_row import get_campaign
+from crowdtree.server.store.db.tables import answers, items, labels, workers
+from crowdtree.server.store.owner import campaigns, joining, tokens
+from crowdtree.server.store.owner.joining import Visitor
+from crowdtree.server.store.owner.people import SUSPECTED
+from crowdtree.server.store.replay.verify import verify
 
 ITEMS, HONEST, ATTACKERS, GOLD_ITEMS = 200, 20, 5, 20
 SECONDS = 4.0

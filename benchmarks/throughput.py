@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import crowdtree as ct
-from crowdtree.policy import AdaptivePolicy, Answer, Label, PlanPolicy
+from crowdtree.policies import AdaptivePolicy, Answer, Label, PlanPolicy
 from crowdtree.simulation import simulate
 
 

@@ -21,11 +21,11 @@ import numpy as np
 from sqlalchemy.engine import Connection
 
 import crowdtree as ct
-from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.store import Next, Settings, Store, Submit
-from crowdtree.store.background.maintenance import Maintenance
-from crowdtree.store.owner import campaigns, people, tokens
-from crowdtree.store.replay.verify import verify
+from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.server.store import Next, Settings, Store, Submit
+from crowdtree.server.store.background.maintenance import Maintenance
+from crowdtree.server.store.owner import campaigns, people, tokens
+from crowdtree.server.store.replay.verify import verify
 
 ORIGINALS = 1000
 WORKERS = 40

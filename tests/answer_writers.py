@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from crowdtree.columns import read_columns
-from crowdtree.files.answer_rows import NEEDED, OPTIONAL, UNNAMED, Rows, csv_text, write_text
-from crowdtree.files.interchange import write_crowdkit
+from crowdtree.core.columns import read_columns
+from crowdtree.io.answer_rows import NEEDED, OPTIONAL, UNNAMED, Rows, csv_text, write_text
+from crowdtree.io.interchange import write_crowdkit
 
 
 def answer_rows(answers: Any) -> Rows:

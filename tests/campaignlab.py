@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from crowdtree.campaign import (
+from crowdtree.campaign.engine import (
     RULES,
     Event,
     Fate,
@@ -17,9 +17,9 @@ from crowdtree.campaign import (
     replay_item,
     start_item,
 )
-from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.policy import Policy
-from crowdtree.policy.monitor import Revision
+from crowdtree.core.errors import CrowdtreeError, listing
+from crowdtree.policies import Policy
+from crowdtree.policies.monitor import Revision
 
 
 class Lease(NamedTuple):
@@ -56,7 +56,7 @@ class Campaign:
     Examples
     --------
     >>> import crowdtree as ct
-    >>> from crowdtree.policy import PlanPolicy
+    >>> from crowdtree.policies import PlanPolicy
     >>> campaign = Campaign(PlanPolicy(ct.design(ct.example("table1"))), ["photo 1"])
     >>> lease = campaign.next_for("ann")
     >>> campaign.record(Event(lease.item, lease.question, "ann", value=1))
@@ -154,7 +154,7 @@ def replay(
     `policy` is the one that the campaign started with; the log holds its revisions.
 
     >>> import crowdtree as ct
-    >>> from crowdtree.policy import PlanPolicy
+    >>> from crowdtree.policies import PlanPolicy
     >>> policy = PlanPolicy(ct.design(ct.example("table1")))
     >>> replay(policy, ["photo 1"], [Event("photo 1", 0, "ann", 1)]).done
     True

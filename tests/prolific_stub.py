@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from crowdtree.prolific.client import Client
+from crowdtree.server.prolific.client import Client
 
 TOKEN = "stub-token"
 REQUIRED = {

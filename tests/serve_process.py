@@ -19,8 +19,8 @@ def set_trap(trap: Path) -> None:
     """Die between two transactions of an adaptation once the file is there, and take it away."""
     import sqlalchemy as sa
 
-    from crowdtree.store.background.revising import Revising
-    from crowdtree.store.db.tables import revisions
+    from crowdtree.server.store.background.revising import Revising
+    from crowdtree.server.store.db.tables import revisions
 
     mine = (revisions.c.actor == "server", revisions.c.finished_at.is_(None))
     unfinished = sa.select(revisions.c.campaign_id, revisions.c.number).where(*mine)
@@ -40,9 +40,9 @@ def set_trap(trap: Path) -> None:
 def main() -> None:
     import uvicorn
 
-    from crowdtree.store import Store
-    from crowdtree.store.background import revising
-    from crowdtree.web import create_app
+    from crowdtree.server.store import Store
+    from crowdtree.server.store.background import revising
+    from crowdtree.server.web import create_app
 
     database, port, offset, options = sys.argv[1:]
     revising.AT_ONCE = 3  # so that servers are killed in the middle of a revision

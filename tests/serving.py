@@ -56,7 +56,7 @@ class Postgres:
     def migrated(self) -> str:
         """Make a database with empty tables, which are migrated once."""
         if not self.template:
-            from crowdtree.store import Store
+            from crowdtree.server.store import Store
 
             url = self.database()
             Store(url).close()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from crowdtree import CrowdtreeWarning, Problem
-from crowdtree.outcomes import DASH
+from crowdtree.core.outcomes import DASH
 
 __all__ = ["additive_value", "greedy_tree", "random_problem", "splitting"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree import Plan, Problem, Tree
-from crowdtree.tree import NO_BRANCH
+from crowdtree.core.tree import NO_BRANCH
 
 FloatArray = NDArray[np.float64]
 

@@ -9,12 +9,12 @@ import pytest
 import sqlalchemy as sa
 
 import crowdtree as ct
-from crowdtree.policy import PlanPolicy
-from crowdtree.store import Next, Refused, Settings, Store, Submit
-from crowdtree.store.db.campaign_row import get_campaign
-from crowdtree.store.owner import campaigns, joining, people, tokens
-from crowdtree.store.owner.joining import Visitor
-from weblab import ALONE, Clock, Lab
+from crowdtree.policies import PlanPolicy
+from crowdtree.server.store import Next, Refused, Settings, Store, Submit
+from crowdtree.server.store.db.campaign_row import get_campaign
+from crowdtree.server.store.owner import campaigns, joining, people, tokens
+from crowdtree.server.store.owner.joining import Visitor
+from tests.weblab import ALONE, Clock, Lab
 
 ONE = "task,text\na,one\n"
 """A file with one item."""

@@ -13,7 +13,7 @@ import pytest
 
 from crowdtree import client as client_module
 from crowdtree.client import Client, ServerRefused, work
-from crowdtree.errors import CrowdtreeError
+from crowdtree.core.errors import CrowdtreeError
 
 
 class Script(BaseHTTPRequestHandler):

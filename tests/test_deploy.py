@@ -124,8 +124,8 @@ def test_systemd_rates_the_service_as_safe():
 
 
 def test_the_dashboard_shows_every_metric():
-    from crowdtree.store import Store
-    from crowdtree.web.metrics import exposition
+    from crowdtree.server.store import Store
+    from crowdtree.server.web.metrics import exposition
 
     with Store("sqlite://").opened() as store:
         text = store.read(lambda connection: exposition(connection, 0, 0.0))
@@ -148,9 +148,9 @@ def back_up(*words: object, programs: object = "") -> subprocess.CompletedProces
 
 
 def test_a_backup_of_a_running_campaign_verifies(url, request, tmp_path):
-    from crowdtree.store import Store
-    from crowdtree.store.replay.verify import verify
-    from storelab import Small
+    from crowdtree.server.store import Store
+    from crowdtree.server.store.replay.verify import verify
+    from tests.storelab import Small
 
     campaign = Small(url=url)
     campaign.start()

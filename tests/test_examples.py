@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from crowdtree.demo.example import example_items
-from crowdtree.demo.rehearsal import served
-from weblab import ALONE
+from crowdtree.cli.rehearsal.example import example_items
+from crowdtree.cli.rehearsal.rehearsal import served
+from tests.weblab import ALONE
 
 HERE = Path(__file__).parent.parent / "examples"
 

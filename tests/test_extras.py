@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import crowdtree
-from cli.helpers import TABLE
 from crowdtree.audit import kernels, kernels_numpy
-from crowdtree.errors import MissingExtra, needing
+from crowdtree.core.errors import MissingExtra, needing
+from tests.cli.helpers import TABLE
 
 ROOT = Path(crowdtree.__file__).parents[1]
 LABELS = "item,label,error\n" + "".join(f"i{n},cat,0.0{n % 9 + 1}\n" for n in range(60))

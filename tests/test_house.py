@@ -46,7 +46,7 @@ YES_NO = re.compile(
     r"(?i)(?<![a-z])yes(?![a-z])|binary|two_way|TwoAnswers"
     r"|(?:outcome|answer|value)\w*(?:\[[^\]]*\])? == 1\b"
 )
-DISPLAY = {"cli", "demo", "languages", "output", "paper", "plots", "report"}
+DISPLAY = {"cli", "languages", "paper", "show"}
 CLOSED_FORMS = {"bounds.py", "likelihood.py", "plurality.py", "votes.py", "voting.py"}
 MOST_YES_NO = 250
 
@@ -57,7 +57,7 @@ def yes_no_places() -> dict[str, int]:
     found = {}
     for path in root.rglob("*.py"):
         name = path.relative_to(root)
-        if name.parts[0] not in DISPLAY | CLOSED_FORMS:
+        if not set(name.parts) & (DISPLAY | CLOSED_FORMS):
             count = sum(bool(YES_NO.search(line)) for line in path.read_text().splitlines())
             found[str(name)] = count
     return found

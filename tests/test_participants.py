@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.core.errors import CrowdtreeError
 from crowdtree.participants import sign_link, signature_of, verify_participant
 
 LINK = "https://label.example/join/abc?STUDY_ID=s"

@@ -8,8 +8,8 @@ import pytest
 import crowdtree as ct
 from benchmarks import real_tables
 from benchmarks.realdata import ABSENT, folder
-from contracts import check_tree
 from crowdtree import CrowdtreeError
+from tests.contracts import check_tree
 
 pytestmark = pytest.mark.realdata
 DATA = folder()

@@ -8,7 +8,7 @@ from hypothesis import Phase, find, given, settings
 
 import crowdtree as ct
 from crowdtree import Problem, design
-from strategies import is_separable, problems
+from tests.strategies import is_separable, problems
 
 
 @given(problems(separable=True))

@@ -11,13 +11,13 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from crowdtree.errors import CrowdtreeError
-from crowdtree.store import Store
-from crowdtree.store.background import outbox
-from crowdtree.store.background.outbox import Message
-from crowdtree.store.owner import tokens
-from crowdtree.web import create_app
-from crowdtree.web.worker_process import WorkerProcess
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.server.store import Store
+from crowdtree.server.store.background import outbox
+from crowdtree.server.store.background.outbox import Message
+from crowdtree.server.store.owner import tokens
+from crowdtree.server.web import create_app
+from crowdtree.server.web.worker_process import WorkerProcess
 
 CSV = "task,text,gold\n" + "".join(f"i{k},This is item {k}.,\n" for k in range(20))
 

@@ -6,7 +6,7 @@
 #
 # BIN: folder of the tools (.venv/bin by default). OUT: where the copies and the lists of survivors
 # go (out/mutation by default; kept, so that a second run goes on where the first stopped).
-# MODULES="voting scores" limits what is mutated; JOBS sets the processes. Each module is tested by its
+# MODULES="core/voting core/scores" limits what is mutated; JOBS sets the processes. Each module is tested by its
 # own tests, with few Hypothesis examples that are always the same (CROWDTREE_EXAMPLES).
 # Survivors are killed with a better test or explained in docs/internals/mutation.md; exit 1 if any is neither.
 set -euo pipefail
@@ -17,7 +17,7 @@ explained=$PWD/docs/internals/mutation.md
 export CROWDTREE_EXAMPLES="${CROWDTREE_EXAMPLES:-0.03}"
 unset CROWDTREE_DATA
 
-declare -A ALSO=([voting]=tests/test_dependence.py)  # tests of a module beside its own
+declare -A ALSO=([core/voting]=tests/core/test_dependence.py)  # tests of a module beside its own
 
 entry() {  # a list in the form of setup.cfg
   echo "$1="
@@ -36,7 +36,7 @@ mutate() {  # MODULE: copy, mutate, run its tests
     entry only_mutate "src/crowdtree/$1.py"
     entry also_copy tests pyproject.toml README.md LICENSE
     entry pytest_add_cli_args -p mutmut_shim -p no:cacheprovider -p no:xdist
-    entry pytest_add_cli_args_test_selection "tests/test_$1.py" ${ALSO[$1]:-}
+    entry pytest_add_cli_args_test_selection "tests/$(dirname "$1")/test_$(basename "$1").py" ${ALSO[$1]:-}
     # of processor time: a busy machine does not pass for a killed mutant, an endless loop does
     echo "timeout_multiplier=4"
     echo "timeout_constant=5"
@@ -51,11 +51,11 @@ mutate() {  # MODULE: copy, mutate, run its tests
 }
 
 mkdir -p "$out"
-for module in ${MODULES:-voting scores evaluation staffing}; do
+for module in ${MODULES:-core/voting core/scores core/evaluation designs/staffing}; do
   mutate "$module"
 done
 
-"$bin/python" - "$explained" "$out"/*/results.txt <<'PY'
+"$bin/python" - "$explained" "$out"/*/*/results.txt <<'PY'
 import pathlib
 import re
 import sys

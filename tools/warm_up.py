@@ -3,7 +3,7 @@
 import numpy as np
 
 import crowdtree as ct
-from crowdtree.designers import grow, joint
+from crowdtree.designs.designers import grow, joint
 from crowdtree.simulation import engine
 
 

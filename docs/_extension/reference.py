@@ -153,7 +153,7 @@ def _documented(name: str) -> Iterator[str]:
     kind = "class" if inspect.isclass(value) else "function"
     yield f"```{{eval-rst}}\n.. auto{kind}:: crowdtree.{name}"
     if kind == "class":
-        mixins = any(base.__module__ == "crowdtree.result_methods" for base in value.__mro__)
+        mixins = any(base.__module__ == "crowdtree.core.result_methods" for base in value.__mro__)
         yield "   :members:"
         yield (
             "   :inherited-members: tuple, float, str, object"
@@ -231,9 +231,9 @@ def _parameter(parameter: Any) -> tuple[str, str, str] | None:
 
 def http_page() -> Iterator[str]:
     """Every route of the HTTP interface, from its OpenAPI description."""
-    from crowdtree.store import Store
-    from crowdtree.web.app import create_app
-    from crowdtree.web.roles import ROUTES
+    from crowdtree.server.store import Store
+    from crowdtree.server.web.app import create_app
+    from crowdtree.server.web.roles import ROUTES
 
     with Store("sqlite://").opened() as store:
         described = create_app(store).openapi()
@@ -279,7 +279,7 @@ def _named(name: str, schema: dict[str, Any], required: bool) -> str:
 
 def texts_page() -> Iterator[str]:
     """Every text of the worker page."""
-    from crowdtree.languages import CLASS, EXPLANATION, OWN, QUESTION, catalogues
+    from crowdtree.server.languages import CLASS, EXPLANATION, OWN, QUESTION, catalogues
 
     found = catalogues()
     yield "# Texts of the worker page\n"
@@ -300,7 +300,7 @@ def texts_page() -> Iterator[str]:
 
 def settings_page() -> Iterator[str]:
     """Every setting of a campaign."""
-    from crowdtree.store.settings import Settings
+    from crowdtree.server.store.settings import Settings
 
     yield "# Settings of a campaign\n"
     yield "Set them by `crowdtree campaign create ... --set NAME=VALUE`, on the page"
@@ -350,8 +350,8 @@ def _comments(model: Any) -> dict[str, str]:
 
 def metrics_page() -> Iterator[str]:
     """Every metric of a server."""
-    from crowdtree.store import Store
-    from crowdtree.web.metrics import exposition
+    from crowdtree.server.store import Store
+    from crowdtree.server.web.metrics import exposition
 
     yield "# Metrics\n"
     yield "A server writes them at `/metrics` in the text format of Prometheus.\n"

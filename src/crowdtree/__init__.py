@@ -14,95 +14,95 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crowdtree import paper
     from crowdtree.audit import Audit, plan_audit
-    from crowdtree.calibration import Calibration
-    from crowdtree.checkup import Checkup, check
+    from crowdtree.campaign.trace import Trace, explain
     from crowdtree.client import Client
-    from crowdtree.designers import design, verify
-    from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
-    from crowdtree.estimators import CrowdClassifier, CrowdLabeller
-    from crowdtree.evaluation import Evaluation, evaluate
-    from crowdtree.files import example, load_problem
-    from crowdtree.files.audits import load_audit, verify_audit
-    from crowdtree.files.opinions import load_opinions
-    from crowdtree.fixed_plan import Plan
-    from crowdtree.frontiers import Frontier, frontier
-    from crowdtree.judging import judge
-    from crowdtree.judging.result import Judgement
+    from crowdtree.core.calibration import Calibration
+    from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
+    from crowdtree.core.evaluation import Evaluation, evaluate
+    from crowdtree.core.fixed_plan import Plan
+    from crowdtree.core.plurality import plurality_error
+    from crowdtree.core.problem import Problem
+    from crowdtree.core.sources import Source
+    from crowdtree.core.tree import Tree
+    from crowdtree.designs.designers import design, verify
+    from crowdtree.designs.frontiers import Frontier, frontier
+    from crowdtree.designs.staffing import staff
+    from crowdtree.io import example, load_problem
+    from crowdtree.io.audits import load_audit, verify_audit
+    from crowdtree.io.opinions import load_opinions
     from crowdtree.learning import learn
+    from crowdtree.learning.estimators import CrowdClassifier, CrowdLabeller
+    from crowdtree.learning.judges import judge
+    from crowdtree.learning.judges.result import Judgement
     from crowdtree.learning.model import Learned
+    from crowdtree.learning.opinions import Opinions, opinions_of
     from crowdtree.learning.pilot import plan_pilot
-    from crowdtree.opinions import Opinions, opinions_of
-    from crowdtree.output import load, save, write_report
     from crowdtree.planning import PlanChoices, plan
-    from crowdtree.plurality import plurality_error
-    from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, SubtypePolicy
-    from crowdtree.policy.monitor import Monitor
-    from crowdtree.problem import Problem
+    from crowdtree.planning.checkup import Checkup, check
+    from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy, SubtypePolicy
+    from crowdtree.policies.monitor import Monitor
+    from crowdtree.show.output import load, save, write_report
     from crowdtree.simulation import Crowd, Recorded, simulate, sweep, tune_target
     from crowdtree.simulation.compare import compare_policies
     from crowdtree.simulation.run import Run
-    from crowdtree.sources import Source
-    from crowdtree.staffing import staff
-    from crowdtree.trace import Trace, explain
-    from crowdtree.tree import Tree
 
 __version__ = "0.1.0"
 
 _LAZY = {
-    "AdaptivePolicy": "crowdtree.policy",
+    "AdaptivePolicy": "crowdtree.policies",
     "Audit": "crowdtree.audit",
-    "BatchPolicy": "crowdtree.policy",
-    "Calibration": "crowdtree.calibration",
-    "Checkup": "crowdtree.checkup",
+    "BatchPolicy": "crowdtree.policies",
+    "Calibration": "crowdtree.core.calibration",
+    "Checkup": "crowdtree.planning.checkup",
     "Client": "crowdtree.client",
     "Crowd": "crowdtree.simulation",
-    "CrowdClassifier": "crowdtree.estimators",
-    "CrowdLabeller": "crowdtree.estimators",
-    "CrowdtreeError": "crowdtree.errors",
-    "CrowdtreeWarning": "crowdtree.errors",
-    "Evaluation": "crowdtree.evaluation",
-    "Frontier": "crowdtree.frontiers",
-    "Judgement": "crowdtree.judging.result",
+    "CrowdClassifier": "crowdtree.learning.estimators",
+    "CrowdLabeller": "crowdtree.learning.estimators",
+    "CrowdtreeError": "crowdtree.core.errors",
+    "CrowdtreeWarning": "crowdtree.core.errors",
+    "Evaluation": "crowdtree.core.evaluation",
+    "Frontier": "crowdtree.designs.frontiers",
+    "Judgement": "crowdtree.learning.judges.result",
     "Learned": "crowdtree.learning.model",
-    "Monitor": "crowdtree.policy.monitor",
-    "Opinions": "crowdtree.opinions",
-    "Plan": "crowdtree.fixed_plan",
+    "Monitor": "crowdtree.policies.monitor",
+    "Opinions": "crowdtree.learning.opinions",
+    "Plan": "crowdtree.core.fixed_plan",
     "PlanChoices": "crowdtree.planning",
-    "PlanPolicy": "crowdtree.policy",
-    "Problem": "crowdtree.problem",
+    "PlanPolicy": "crowdtree.policies",
+    "Problem": "crowdtree.core.problem",
     "Recorded": "crowdtree.simulation",
     "Run": "crowdtree.simulation.run",
-    "Source": "crowdtree.sources",
-    "SubtypePolicy": "crowdtree.policy",
-    "Trace": "crowdtree.trace",
-    "Tree": "crowdtree.tree",
-    "check": "crowdtree.checkup",
+    "Source": "crowdtree.core.sources",
+    "SubtypePolicy": "crowdtree.policies",
+    "Trace": "crowdtree.campaign.trace",
+    "Tree": "crowdtree.core.tree",
+    "check": "crowdtree.planning.checkup",
     "compare_policies": "crowdtree.simulation.compare",
-    "design": "crowdtree.designers",
-    "evaluate": "crowdtree.evaluation",
-    "example": "crowdtree.files",
-    "explain": "crowdtree.trace",
-    "frontier": "crowdtree.frontiers",
-    "judge": "crowdtree.judging",
+    "design": "crowdtree.designs.designers",
+    "evaluate": "crowdtree.core.evaluation",
+    "example": "crowdtree.io",
+    "explain": "crowdtree.campaign.trace",
+    "frontier": "crowdtree.designs.frontiers",
+    "judge": "crowdtree.learning.judges",
     "learn": "crowdtree.learning",
-    "load": "crowdtree.output",
-    "load_audit": "crowdtree.files.audits",
-    "load_opinions": "crowdtree.files.opinions",
-    "load_problem": "crowdtree.files",
-    "opinions_of": "crowdtree.opinions",
+    "load": "crowdtree.show.output",
+    "load_audit": "crowdtree.io.audits",
+    "load_opinions": "crowdtree.io.opinions",
+    "load_problem": "crowdtree.io",
+    "opinions_of": "crowdtree.learning.opinions",
     "paper": "crowdtree",
     "plan": "crowdtree.planning",
     "plan_audit": "crowdtree.audit",
     "plan_pilot": "crowdtree.learning.pilot",
-    "plurality_error": "crowdtree.plurality",
-    "save": "crowdtree.output",
+    "plurality_error": "crowdtree.core.plurality",
+    "save": "crowdtree.show.output",
     "simulate": "crowdtree.simulation",
-    "staff": "crowdtree.staffing",
+    "staff": "crowdtree.designs.staffing",
     "sweep": "crowdtree.simulation",
     "tune_target": "crowdtree.simulation",
-    "verify": "crowdtree.designers",
-    "verify_audit": "crowdtree.files.audits",
-    "write_report": "crowdtree.output",
+    "verify": "crowdtree.designs.designers",
+    "verify_audit": "crowdtree.io.audits",
+    "write_report": "crowdtree.show.output",
 }
 """Public names, imported when first used: clients and receivers of webhooks need no NumPy."""
 
@@ -111,7 +111,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         if not name.startswith("_") and importlib.util.find_spec(f"crowdtree.{name}"):
             return importlib.import_module(f"crowdtree.{name}")
-        from crowdtree.checking import did_you_mean
+        from crowdtree.core.checking import did_you_mean
 
         meant = did_you_mean(name, __all__)
         raise AttributeError(f"module 'crowdtree' has no attribute {name!r}{meant}")

@@ -17,8 +17,8 @@ from http.cookies import SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from crowdtree.checking import check_call
-from crowdtree.errors import CrowdtreeError
+from crowdtree.core.checking import check_call
+from crowdtree.core.errors import CrowdtreeError
 
 OVER = ("finished", "done", "all answered", "worker paused")
 """Reasons for which there is no more work, for servers that do not say so."""

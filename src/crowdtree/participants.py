@@ -14,7 +14,7 @@ import secrets
 import time
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.core.errors import CrowdtreeError
 
 DAY = 86_400.0
 MOST_DAYS = 3650
@@ -29,7 +29,7 @@ def check_participant(participant: str) -> None:
     >>> check_participant("ann@example.org")
     >>> check_participant("ann ")
     Traceback (most recent call last):
-    crowdtree.errors.CrowdtreeError: participant: expected an id of 1 to 200 visible characters, \
+    crowdtree.CrowdtreeError: participant: expected an id of 1 to 200 visible characters, \
 without spaces at its ends, got 'ann '
     """
     visible = participant.isprintable() and participant == participant.strip()

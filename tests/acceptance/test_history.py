@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-import history
-from serving import Postgres, Server, running
+from tests import history
+from tests.serving import Postgres, Server, running
 
 
 @pytest.fixture(scope="module")

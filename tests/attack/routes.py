@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from weblab import Lab
+from tests.weblab import Lab
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 DOORS = {

@@ -12,15 +12,15 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree.errors import CrowdtreeError
-from crowdtree.store import Store
-from crowdtree.store.background.outbox import Message
-from crowdtree.store.db.tables import webhooks
-from crowdtree.store.owner import tokens
-from crowdtree.store.owner.webhooks import add_hook
-from crowdtree.web import serve, webhook_delivery
-from crowdtree.web.secret_key import SEALED, VARIABLE, SecretKey
-from weblab import CSV, Lab, lab, until
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.server.store import Store
+from crowdtree.server.store.background.outbox import Message
+from crowdtree.server.store.db.tables import webhooks
+from crowdtree.server.store.owner import tokens
+from crowdtree.server.store.owner.webhooks import add_hook
+from crowdtree.server.web import serve, webhook_delivery
+from crowdtree.server.web.secret_key import SEALED, VARIABLE, SecretKey
+from tests.weblab import CSV, Lab, lab, until
 
 PUBLIC = "https://label.example"
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")

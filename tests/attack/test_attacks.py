@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-import aside
+from tests import aside
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree.store.db.tables import credentials, webhooks
-from crowdtree.store.owner import tokens
-from crowdtree.web.addresses import check_url, public_address
-from crowdtree.web.plan_jobs import problem_from_bytes
+from crowdtree.server.store.db.tables import credentials, webhooks
+from crowdtree.server.store.owner import tokens
+from crowdtree.server.web.addresses import check_url, public_address
+from crowdtree.server.web.plan_jobs import problem_from_bytes
 from crowdtree.webhooks import sign, verify_signature
-from weblab import Lab, lab
+from tests.weblab import Lab, lab
 
 
 @pytest.fixture(scope="module")

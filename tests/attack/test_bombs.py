@@ -13,9 +13,9 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree.errors import CrowdtreeError
-from crowdtree.web.plan_jobs import problem_from_bytes
-from weblab import Lab, lab
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.server.web.plan_jobs import problem_from_bytes
+from tests.weblab import Lab, lab
 
 DEEP = 200_000
 

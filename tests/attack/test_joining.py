@@ -13,10 +13,10 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import sqlalchemy as sa
 
 from crowdtree.client import Client
-from crowdtree.errors import CrowdtreeError
+from crowdtree.core.errors import CrowdtreeError
 from crowdtree.participants import sign_link, signature_of
-from crowdtree.store.db.tables import workers
-from weblab import Lab, lab
+from crowdtree.server.store.db.tables import workers
+from tests.weblab import Lab, lab
 
 
 @pytest.fixture

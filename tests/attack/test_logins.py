@@ -14,11 +14,11 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree.store import Store
-from crowdtree.store.owner import tokens
-from crowdtree.web.rate_limit import RateLimit
-from serving import Client, Server, running
-from weblab import Lab, lab
+from crowdtree.server.store import Store
+from crowdtree.server.store.owner import tokens
+from crowdtree.server.web.rate_limit import RateLimit
+from tests.serving import Client, Server, running
+from tests.weblab import Lab, lab
 
 DOORS = ("/api/session", "/api/worker/session", "/api/join")
 LINKS = ("/login?token={}", "/w/{}", "/a/{}", "/join/{}")

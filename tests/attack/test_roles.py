@@ -10,12 +10,12 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from attack.routes import SAFE, Route
-from attack.test_routes import House
-from crowdtree.store.owner import owners
-from crowdtree.store.owner.owners import ROLES
-from crowdtree.web.roles import ROUTES
-from weblab import Lab, lab
+from crowdtree.server.store.owner import owners
+from crowdtree.server.store.owner.owners import ROLES
+from crowdtree.server.web.roles import ROUTES
+from tests.attack.routes import SAFE, Route
+from tests.attack.test_routes import House
+from tests.weblab import Lab, lab
 
 CALLERS = ("nobody", "worker", "read-only", *ROLES)
 WHY = ("This takes the role", "This token only reads.")
@@ -40,7 +40,9 @@ def token(app: Lab, owner: int | None, read_only: bool = False) -> dict[str, str
 def test_every_route_of_owners_has_a_line_in_the_role_table(house: House) -> None:
     found = {f"{route.method} {route.path}" for route in house.of("owner")}
     missing = sorted(found - set(ROUTES))
-    assert not missing, f"add the least role of each to crowdtree.web.roles.ROUTES: {missing}"
+    assert not missing, (
+        f"add the least role of each to crowdtree.server.web.roles.ROUTES: {missing}"
+    )
     assert set(ROUTES) <= found, "the table has routes that the application has not"
 
 

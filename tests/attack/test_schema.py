@@ -15,10 +15,10 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 
-from attack.routes import Route, beginning
-from crowdtree.store.owner import tokens
-from crowdtree.web.rate_limit import RateLimit
-from weblab import Lab, lab
+from crowdtree.server.store.owner import tokens
+from crowdtree.server.web.rate_limit import RateLimit
+from tests.attack.routes import Route, beginning
+from tests.weblab import Lab, lab
 
 ENDLESS = ("/api/campaigns/{number}/events",)
 """Streams that never end by themselves."""

@@ -15,16 +15,16 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import sqlalchemy as sa
 
 import crowdtree as ct
-from attack.routes import every_route
-from crowdtree.problem import DASH
-from crowdtree.store import ExpireLeases
-from crowdtree.store.db.campaign_row import LEFT_TO_OWNER, get_campaign
-from crowdtree.store.db.tables import items, leases, workers
-from crowdtree.store.replay.verify import verify
-from crowdtree.store.serving.answering import MOST_ATTEMPTS
-from crowdtree.web.auth import WORKER_COOKIE, csrf_of
-from crowdtree.web.state import RELEASES_PER_HOUR
-from weblab import Lab, Worker, lab
+from crowdtree.core.problem import DASH
+from crowdtree.server.store import ExpireLeases
+from crowdtree.server.store.db.campaign_row import LEFT_TO_OWNER, get_campaign
+from crowdtree.server.store.db.tables import items, leases, workers
+from crowdtree.server.store.replay.verify import verify
+from crowdtree.server.store.serving.answering import MOST_ATTEMPTS
+from crowdtree.server.web.auth import WORKER_COOKIE, csrf_of
+from crowdtree.server.web.state import RELEASES_PER_HOUR
+from tests.attack.routes import every_route
+from tests.weblab import Lab, Worker, lab
 
 SECRETS = ("SECRET-TRUTH", "SECRET-LABEL", "SECRET-NOTE", "SECRET-NAME", "c4-is-gold", "gold-1")
 ALLOWED = {"task", "text", "markdown", "html", "alt", "image", "audio", "video"}

@@ -13,10 +13,10 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 import crowdtree as ct
-from attack.routes import SAFE, beginning, every_route
-from crowdtree.store.background.maintenance import Maintenance
-from serving import Server, running
-from weblab import Lab, lab
+from crowdtree.server.store.background.maintenance import Maintenance
+from tests.attack.routes import SAFE, beginning, every_route
+from tests.serving import Server, running
+from tests.weblab import Lab, lab
 
 EVIL = (
     "{n}</title></script>\"'><script>window.ran='{n}'</script>"

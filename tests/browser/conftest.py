@@ -16,14 +16,14 @@ pytest.importorskip("fastapi", reason="browser tests need the server's packages"
 
 from playwright.sync_api import APIRequestContext, Browser, Page, Playwright
 
-from serving import chromium
-from weblab import ALONE
+from tests.serving import chromium
+from tests.weblab import ALONE
 
 ROOT = Path(__file__).parents[2]
 SHOTS = ROOT / "out" / "browser"
 SERVER = """
 import sys
-from crowdtree.web.serve import Serving, run
+from crowdtree.server.web.serve import Serving, run
 serving = Serving(sys.argv[1], port=0, media=sys.argv[1] + "-media", private_webhooks=True)
 run(serving, lambda link: print(link, flush=True))
 """

@@ -8,8 +8,8 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from browser.conftest import Faults
-from browser.test_access import PHONE, everywhere
+from tests.browser.conftest import Faults
+from tests.browser.test_access import PHONE, everywhere
 
 
 def picture(red: int, green: int, blue: int) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from browser.test_access import everywhere
+from tests.browser.test_access import everywhere
 
 
 def test_items_change_on_their_pages(open_page, campaign, shot) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from crowdtree.languages import catalogues
+from crowdtree.server.languages import catalogues
 from tests.browser.test_access import everywhere
 
 ROWS = "task,text,gold,explanation\ng0,Gold 0,c1,It has a tail.\ng1,Gold 1,c4,\n" + "".join(

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cli.helpers import TABLE
-from learn_crowds import many_questions, one_question
+from tests.cli.helpers import TABLE
+from tests.learn_crowds import many_questions, one_question
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from typing import Any, get_args, get_type_hints
 
 import typer
 
-from cli.helpers import TABLE
 from crowdtree.cli.app import app
+from tests.cli.helpers import TABLE
 
 HEAD, PRIOR, *ROWS = TABLE.splitlines()
 ANSWERS = "task,worker,label\n1,ann,cat\n1,ben,dog\n2,ann,cat\n2,ben,cat\n"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import crowdtree as ct
-from cli.helpers import TABLE, complaint, result, run
 from crowdtree.cli.app import app
+from tests.cli.helpers import TABLE, complaint, result, run
 
 
 def test_a_plan_goes_from_verb_to_verb(birds, tmp_path, capsys):

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from cli.helpers import complaint, result, run
+from tests.cli.helpers import complaint, result, run
 
 TRUTH = {f"p{k}": "fox" if k == 4 else "cat" if k % 2 else "dog" for k in range(60)}
 

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("fastapi", reason="needs the server's packages")
 
-from cli.helpers import complaint, result, run
-from storelab import Small
+from tests.cli.helpers import complaint, result, run
+from tests.storelab import Small
 
 
 def test_backup_and_restore_with_the_media_beside_the_database(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import crowdtree as ct
-from cli.helpers import complaint, result, run
+from tests.cli.helpers import complaint, result, run
 
 
 def test_check_names_inseparable_classes(tmp_path, capsys):

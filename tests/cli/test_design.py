@@ -7,8 +7,8 @@ import json
 import pytest
 
 import crowdtree as ct
-from cli.helpers import result, run
-from crowdtree.designers import DESIGNERS
+from crowdtree.designs.designers import DESIGNERS
+from tests.cli.helpers import result, run
 
 
 def test_design_prints_the_answer_first_and_how_to_go_on(birds, capsys):

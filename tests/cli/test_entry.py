@@ -9,8 +9,8 @@ import pytest
 import typer
 
 import crowdtree as ct
-from cli.helpers import complaint, run
 from crowdtree.cli.app import app
+from tests.cli.helpers import complaint, run
 
 
 def verbs(group: typer.Typer = app) -> list[list[str]]:

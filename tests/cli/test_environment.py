@@ -11,9 +11,9 @@ pytest.importorskip("fastapi", reason="needs the server's packages")
 
 import typer.main
 
-from cli.helpers import complaint, run
 from crowdtree.cli.app import app
-from crowdtree.web import serve
+from crowdtree.server.web import serve
+from tests.cli.helpers import complaint, run
 
 GIVEN = {
     "CROWDTREE_DATABASE": "env.db",

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from cli.helpers import result, run
-from crowdtree import files
-from crowdtree.plots import tree_fold
-from crowdtree.text import percent
+from crowdtree import io as files
+from crowdtree.core.text import percent
+from crowdtree.show.plots import tree_fold
+from tests.cli.helpers import result, run
 
 
 def saved(tmp_path: Path, plan: ct.Plan) -> Path:

@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 import crowdtree as ct
-from cli.helpers import complaint, result, run
+from tests.cli.helpers import complaint, result, run
 
 TICKETS = """question,error,billing,refund,password,login,bug,feature
 prior,,0.3,0.15,0.2,0.15,0.15,0.05

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import crowdtree as ct
-from cli.learn_helpers import complaint, found, said
+from tests.cli.learn_helpers import complaint, found, said
 
 PEOPLE = ["ann", "ben", "cy"]
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from cli.learn_helpers import complaint, run
-from crowdtree.errors import CrowdtreeError
-from crowdtree.files.audits import load_labels
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.io.audits import load_labels
 from crowdtree.learning.answers import SKIPS
+from tests.cli.learn_helpers import complaint, run
 
 KINDS = ("billing", "bug", "praise")
 PEOPLE = ("anna", "ben", "carla")

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-import answer_writers
-from cli.learn_helpers import complaint, found, run
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
-from crowdtree.files import interchange
+from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
+from crowdtree.io import interchange
 from crowdtree.learning import learn
+from tests import answer_writers
+from tests.cli.learn_helpers import complaint, found, run
 
 ENDINGS = {"label-studio": ".json", "zooniverse": ".csv", "wide": ".csv", "crowd-kit": ".csv"}
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 import crowdtree as ct
-from cli.learn_helpers import complaint, found, said
 from crowdtree.learning import learn
+from tests.cli.learn_helpers import complaint, found, said
 
 
 def test_bad_gold_and_bad_options_get_one_line(leaves, tmp_path, capsys):
@@ -53,7 +53,7 @@ def test_terminal_shows_skills_errors_pairs_and_what_was_assumed(
     monkeypatch.setenv("COLUMNS", "80")
     crowd, answers = animals
     answers.write_csv(path := tmp_path / "answers.csv")
-    ct.files.save_problem(crowd.problem, tmp_path / "table.yaml")
+    ct.io.save_problem(crowd.problem, tmp_path / "table.yaml")
     shown = said(capsys, "learn", path, "--problem", tmp_path / "table.yaml")
     learned = learn(answers, problem=crowd.problem)
     worker = learned.workers["3"]
@@ -151,13 +151,13 @@ def test_nothing_is_written_when_something_cannot_be(option, name, words, leaves
 def test_how_sure_a_plans_error_is(animals, tmp_path, capsys):
     crowd, answers = animals
     answers.write_csv(path := tmp_path / "answers.csv")
-    ct.files.save_problem(crowd.problem, table := tmp_path / "table.yaml")
+    ct.io.save_problem(crowd.problem, table := tmp_path / "table.yaml")
     plan = tmp_path / "plan.json"
     said(capsys, "learn", path, "--problem", table, "-o", tmp_path / "p.yaml")
     said(capsys, "staff", tmp_path / "p.yaml", "--allow-groups", "--workers", 6, "-o", plan)
     made = found(capsys, "learn", path, "--problem", table, "--plan", plan)["credible"]
     learned = learn(answers, problem=crowd.problem)
-    expected = learned.credible_interval(ct.files.load_plan(plan))
+    expected = learned.credible_interval(ct.io.load_plan(plan))
     assert made["low"] == pytest.approx(expected.low, abs=1e-6)
     assert made["high"] == pytest.approx(expected.high, abs=1e-6)
     assert "The plan misclassifies" in said(

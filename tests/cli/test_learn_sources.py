@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from cli.learn_helpers import complaint, found, said
+from tests.cli.learn_helpers import complaint, found, said
 
 
 @pytest.fixture

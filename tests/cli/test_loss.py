@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.helpers import TABLE, complaint, result, run
-from crowdtree.text import number
+from crowdtree.core.text import number
+from tests.cli.helpers import TABLE, complaint, result, run
 
 LOSS = "truth,robin,trout\nshark,500,500\nrefer,0.4\n"
 

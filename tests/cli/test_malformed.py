@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.helpers import run
-from cli.malformed import FILES, cases, verbs
+from tests.cli.helpers import run
+from tests.cli.malformed import FILES, cases, verbs
 
 pytest.importorskip("fastapi", reason="needs the server's packages")
 CASES = cases()

@@ -6,7 +6,7 @@ import openpyxl
 import pytest
 
 import crowdtree as ct
-from cli.helpers import complaint, result, run
+from tests.cli.helpers import complaint, result, run
 
 ENDINGS = ["csv", "xlsx", "yaml", "yml"]
 

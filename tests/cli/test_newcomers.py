@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from cli.helpers import TABLE, complaint, result, run
-from crowdtree.plots.tree_model import Facts
+from crowdtree.show.plots.tree_model import Facts
+from tests.cli.helpers import TABLE, complaint, result, run
 
 
 def test_a_folder_is_named_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cli.helpers import complaint
+from tests.cli.helpers import complaint
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.helpers import complaint, result, run
+from tests.cli.helpers import complaint, result, run
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 
 pytest.importorskip("sqlalchemy", reason="needs the server's packages")
 
-from cli.helpers import complaint, result, run
-from crowdtree.store import Store
-from crowdtree.store.db.activity import list_activity
-from crowdtree.store.owner import tokens
-from storelab import filled, work
+from crowdtree.server.store import Store
+from crowdtree.server.store.db.activity import list_activity
+from crowdtree.server.store.owner import tokens
+from tests.cli.helpers import complaint, result, run
+from tests.storelab import filled, work
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from cli.learn_helpers import complaint, found, said
 from crowdtree.learning.pilot import plan_pilot
+from tests.cli.learn_helpers import complaint, found, said
 
 
 def test_pilot_agrees_with_the_library(tmp_path, capsys):
@@ -25,7 +25,7 @@ def test_pilot_agrees_with_the_library(tmp_path, capsys):
     assert "Cells that affect the misclassification most" in shown
     plan = tmp_path / "plan.json"
     said(capsys, "staff", "example:animals", "--workers", 20, "-o", plan)
-    staffed = plan_pilot(ct.files.load_plan(plan)).sensitivity
+    staffed = plan_pilot(ct.io.load_plan(plan)).sensitivity
     assert found(capsys, "pilot", plan)["cells"][0]["sensitivity"] == pytest.approx(staffed.max())
 
 

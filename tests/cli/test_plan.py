@@ -7,8 +7,8 @@ import json
 import pytest
 
 import crowdtree as ct
-from cli.helpers import complaint, result, run
-from crowdtree.text import number, percent
+from crowdtree.core.text import number, percent
+from tests.cli.helpers import complaint, result, run
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ import pytest
 
 pytest.importorskip("sqlalchemy", reason="needs the server's packages")
 
-from cli.helpers import complaint, result, run
-from crowdtree.prolific.client import TOKEN_VARIABLE, URL_VARIABLE
-from crowdtree.store import Store, Submit
-from crowdtree.store.owner import people
-from crowdtree.store.owner.tokens import hashed, issue
-from crowdtree.store.serving.commands import Next
-from prolific_stub import TOKEN, Prolific, prolific_stub
-from storelab import filled, plan_policy
+from crowdtree.server.prolific.client import TOKEN_VARIABLE, URL_VARIABLE
+from crowdtree.server.store import Store, Submit
+from crowdtree.server.store.owner import people
+from crowdtree.server.store.owner.tokens import hashed, issue
+from crowdtree.server.store.serving.commands import Next
+from tests.cli.helpers import complaint, result, run
+from tests.prolific_stub import TOKEN, Prolific, prolific_stub
+from tests.storelab import filled, plan_policy
 
 PAID = {"price": 0.05, "least_answers": 2, "currency": "USD"}
 STUDY = ("--places", 5, "--url", "https://label.example")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cli.helpers import result, run
+from tests.cli.helpers import result, run
 
 
 @pytest.mark.filterwarnings("default::crowdtree.CrowdtreeWarning")

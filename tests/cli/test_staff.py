@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cli.helpers import result
-from crowdtree.staffing import STAFFERS
+from crowdtree.designs.staffing import STAFFERS
+from tests.cli.helpers import result
 
 
 @pytest.mark.parametrize("method", list(STAFFERS))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import crowdtree as ct
-from cli.helpers import TABLE, complaint, result, run
+from tests.cli.helpers import TABLE, complaint, result, run
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import Any
 
-from cli.helpers import result, run
+from tests.cli.helpers import result, run
 
 
 def test_control_characters_in_names_are_shown_as_escapes(capsys: Any, tmp_path: Any) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contracts.oracle import Row, entropy, final_partition, splitting, walk
 from crowdtree import Problem, Tree
+from tests.contracts.oracle import Row, entropy, final_partition, splitting, walk
 
 __all__ = ["check_tree"]
 

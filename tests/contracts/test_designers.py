@@ -9,11 +9,11 @@ import pytest
 from hypothesis import assume, given, settings
 
 import crowdtree as ct
-from contracts import check_tree
-from contracts.oracle import Row, final_partition, splitting
 from crowdtree import CrowdtreeError, Problem, Tree
-from crowdtree.designers import DESIGNERS
-from strategies import is_separable, problems
+from crowdtree.designs.designers import DESIGNERS
+from tests.contracts import check_tree
+from tests.contracts.oracle import Row, final_partition, splitting
+from tests.strategies import is_separable, problems
 
 ALL = sorted(DESIGNERS)
 BY_SCORE = sorted(set(DESIGNERS) - {"random"})  # the others follow an order, so ties do not occur

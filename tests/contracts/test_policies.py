@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import crowdtree as ct
-from crowdtree.policy import POLICIES, Ask, BatchPolicy, Label, PlanPolicy, Policy, SubtypePolicy
-from crowdtree.policy.calibrating import Calibrated
+from crowdtree.policies import POLICIES, Ask, BatchPolicy, Label, PlanPolicy, Policy, SubtypePolicy
+from crowdtree.policies.calibrating import Calibrated
 
 SOURCE = Path(ct.__file__).parent
 CLASSES = {kind.__name__ for kind in POLICIES.values()} | {"Policy", "Guaranteed"}
@@ -65,7 +65,7 @@ def test_nobody_outside_asks_what_a_policy_is():
         if "policy" not in file.relative_to(SOURCE).parts[:-1]
         and (lines := asks_what_a_policy_is(file.read_text()))
     }
-    assert found == {}, "add what is needed to crowdtree.policy.base.Policy instead"
+    assert found == {}, "add what is needed to crowdtree.policies.base.Policy instead"
 
 
 def policies():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from crowdtree.policy import Answer
+from crowdtree.policies import Answer
 from tests.docs.pages import ROOT, written_pages
 
 NOT_RUN = {'engine="dask://10.0.0.5:8786"': "needs a Dask cluster"}

@@ -30,8 +30,8 @@ def page(name: str) -> str:
 @cache
 def operations() -> dict[tuple[str, str], dict[str, Any]]:
     pytest.importorskip("fastapi")
-    from crowdtree.store import Store
-    from crowdtree.web.app import create_app
+    from crowdtree.server.store import Store
+    from crowdtree.server.web.app import create_app
 
     with Store("sqlite://").opened() as store:
         described = create_app(store).openapi()
@@ -74,7 +74,7 @@ def test_routes_in_the_pages_exist():
 
 
 def test_every_setting_has_a_text_and_those_in_the_pages_exist():
-    from crowdtree.store.settings import Settings
+    from crowdtree.server.store.settings import Settings
 
     extension = reference()
     texts = extension._comments(Settings)
@@ -85,8 +85,8 @@ def test_every_setting_has_a_text_and_those_in_the_pages_exist():
 
 
 def test_metrics_in_pages_and_dashboards_exist():
-    from crowdtree.store import Store
-    from crowdtree.web.metrics import exposition
+    from crowdtree.server.store import Store
+    from crowdtree.server.web.metrics import exposition
 
     with Store("sqlite://").opened() as store:
         text = store.read(lambda connection: exposition(connection, 0, 0.0))
@@ -112,9 +112,9 @@ PROBLEM, LABELS, AUDITS = "Problems: tables of classes and questions", "Gold and
 
 def columns() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Columns and fields of all files, with the section of the page that must name them."""
-    from crowdtree import loss
-    from crowdtree.files import audits, exports, items, layouts, schema, table_reader, zooniverse
-    from crowdtree.store.backup.writing import Manifest
+    from crowdtree.core import loss
+    from crowdtree.io import audits, exports, items, layouts, schema, table_reader, zooniverse
+    from crowdtree.server.store.backup.writing import Manifest
 
     yield LABELS, tuple(exports.COLUMNS["labels"])
     yield "Answers", (*exports.COLUMNS["answers"], *zooniverse.ZOONIVERSE)
@@ -173,7 +173,7 @@ def test_columns_of_learned_labels_are_documented():
 
 
 def test_every_format_is_documented():
-    from crowdtree.files import exports, interchange, items
+    from crowdtree.io import exports, interchange, items
 
     text = page("files.md") + page("learning.md")
     names = {name.replace("crowdkit", "crowd-kit") for name in interchange.READERS}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.helpers import TABLE, complaint, run
+from tests.cli.helpers import TABLE, complaint, run
 from tests.docs.pages import DOCS
 
 pytest.importorskip("fastapi", reason="the messages of campaigns need the server's packages")

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from cli.helpers import run
+from tests.cli.helpers import run
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

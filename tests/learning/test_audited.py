@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from cli.helpers import complaint
 from crowdtree.cli import main
 from crowdtree.learning import learn
 from crowdtree.learning.stating import CrowdMap
 from crowdtree.learning.table_discount import TableDiscount
-from learn_crowds import many_questions
+from tests.cli.helpers import complaint
+from tests.learn_crowds import many_questions
 
 ITEMS = 150
 

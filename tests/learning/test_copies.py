@@ -10,7 +10,7 @@ from crowdtree import CrowdtreeWarning
 from crowdtree.learning import learn
 from crowdtree.learning.answers import read_answers
 from crowdtree.learning.copies import find_copies, merge_copies
-from learn_crowds import labelled, one_question
+from tests.learn_crowds import labelled, one_question
 
 
 def right(learned, truth):

@@ -11,7 +11,7 @@ from crowdtree import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learning import labels, learn
 from crowdtree.learning.answers import read_answers
 from crowdtree.learning.class_passes import ClassPasses
-from learn_crowds import labelled, many_questions, one_question
+from tests.learn_crowds import labelled, many_questions, one_question
 
 # ---------------------------------------------------------------- information
 

@@ -7,7 +7,7 @@ import pytest
 
 import crowdtree as ct
 from crowdtree import CrowdtreeError, CrowdtreeWarning
-from crowdtree.fixed_plan import as_plan
+from crowdtree.core.fixed_plan import as_plan
 from crowdtree.learning import learn
 from crowdtree.learning.identification import repeat_dependence
 from crowdtree.learning.optimism import optimism

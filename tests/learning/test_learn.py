@@ -14,7 +14,7 @@ from crowdtree import CrowdtreeError, CrowdtreeWarning, Problem
 from crowdtree.learning import learn
 from crowdtree.learning.answers import read_answers
 from crowdtree.learning.labels import LABEL_METHODS
-from learn_crowds import crowd_error, labelled, many_questions, one_question
+from tests.learn_crowds import crowd_error, labelled, many_questions, one_question
 
 
 def accuracy(learned, gold):
@@ -315,7 +315,7 @@ def test_empty_and_unreadable_files(tmp_path):
 
 
 def test_a_file_that_cannot_fit_says_so_before_reading(tmp_path, monkeypatch):
-    from crowdtree import columns as reading
+    from crowdtree.core import columns as reading
 
     path = tmp_path / "large.csv"
     with path.open("wb") as file:

@@ -7,7 +7,7 @@ import pytest
 
 from crowdtree import CrowdtreeError
 from crowdtree.learning import labels, learn
-from learn_crowds import labelled, one_question
+from tests.learn_crowds import labelled, one_question
 
 
 def misleading(seed: int, items: int = 400, workers: int = 25, each: int = 8, tilt: float = 1.6):

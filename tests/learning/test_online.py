@@ -8,17 +8,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-import answer_writers
 import crowdtree as ct
 from crowdtree import CrowdtreeError, CrowdtreeWarning
-from crowdtree.columns import Columns
-from crowdtree.files import interchange
+from crowdtree.core.columns import Columns
+from crowdtree.core.problem import Problem
+from crowdtree.core.tree import Tree
+from crowdtree.io import interchange
 from crowdtree.learning import learn
 from crowdtree.learning.pilot import credible_interval, plan_pilot, sensitivity, upper_problem
 from crowdtree.learning.worker_tracker import WorkerTracker
-from crowdtree.problem import Problem
-from crowdtree.tree import Tree
-from learn_crowds import many_questions, one_question
+from tests import answer_writers
+from tests.learn_crowds import many_questions, one_question
 
 # ---------------------------------------------------------------- updates
 

@@ -8,9 +8,9 @@ from scipy.stats import beta, binom
 
 import crowdtree as ct
 from crowdtree import CrowdtreeError, Problem
+from crowdtree.core.tree import Tree
 from crowdtree.learning import learn
 from crowdtree.learning.pilot import plan_pilot, sensitivity
-from crowdtree.tree import Tree
 
 OUTCOME = np.array([[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 0]])
 

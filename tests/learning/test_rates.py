@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-import learn_crowds
 from benchmarks.learn_sets import apascal, long
 from benchmarks.realdata import ABSENT, folder
 from crowdtree import CrowdtreeError, CrowdtreeWarning
@@ -14,7 +13,8 @@ from crowdtree.learning import classes as classing
 from crowdtree.learning import learn
 from crowdtree.learning.pilot import credible_interval
 from crowdtree.learning.rates import Counts, cell_rates
-from learn_crowds import gold_of, many_questions, with_spammer
+from tests import learn_crowds
+from tests.learn_crowds import gold_of, many_questions, with_spammer
 
 
 def one_answer_each(rng, items=400, questions=6, classes=4):

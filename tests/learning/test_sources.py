@@ -9,7 +9,7 @@ import pytest
 
 import crowdtree as ct
 from crowdtree import CrowdtreeError
-from crowdtree.common_causes import Causes
+from crowdtree.core.common_causes import Causes
 from crowdtree.learning.answers import read_answers
 from crowdtree.learning.source_fit import Dependence, SourceFit
 from crowdtree.learning.source_policy import recorded_answers

@@ -10,7 +10,7 @@ from scipy.stats import binom, norm
 from crowdtree.learning import learn
 from crowdtree.learning.judging import Judge, difference_interval, interval_of_mean
 from crowdtree.learning.stating import PRIOR, CrowdMap, split_labels
-from learn_crowds import labelled, one_question
+from tests.learn_crowds import labelled, one_question
 
 COUNT = np.zeros(1)  # maps do not look at the number of answers
 

@@ -10,10 +10,10 @@ import pytest
 import crowdtree as ct
 from benchmarks import learn_end_to_end
 from crowdtree import CrowdtreeError
+from crowdtree.campaign.trace import explain
 from crowdtree.learning import learn
 from crowdtree.learning.subtypes import _em, _Sheet
-from crowdtree.policy import AdaptivePolicy, Answer, Ask, SubtypePolicy, policy_from_dict
-from crowdtree.trace import explain
+from crowdtree.policies import AdaptivePolicy, Answer, Ask, SubtypePolicy, policy_from_dict
 
 
 def kinds_of_things(rng, items, kinds):

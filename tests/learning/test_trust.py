@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
+from crowdtree.core.likelihood import AnswerModel
 from crowdtree.learning.trust import Answered, assess, speaks_for
-from crowdtree.likelihood import AnswerModel
 
 PROBLEM = ct.example("table1").replace(worker_error=0.15)
 YES = AnswerModel.of(PROBLEM).yes

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from crowdtree.bounds import fano_floor
 from crowdtree.cli import main
+from crowdtree.core.bounds import fano_floor
 from crowdtree.learning.dawid_skene import fit_dawid_skene
 from crowdtree.learning.passes import Votes
-from crowdtree.policy import expected_answers
+from crowdtree.policies import expected_answers
 from crowdtree.simulation import Crowd, dawid_skene, simulate, simulate_dawid_skene
 from crowdtree.simulation.compare import compare_policies
 
@@ -243,7 +243,7 @@ def rows_of(spec: object) -> list[dict[str, object]]:
 
 
 def test_the_comparison_is_drawn_with_all_names(found, tmp_path: Path):
-    from crowdtree.plots.policies import draw_comparison
+    from crowdtree.show.plots.policies import draw_comparison
 
     svg = draw_comparison(found, tmp_path / "policies.svg").read_text()
     words = words_of(svg)
@@ -256,7 +256,7 @@ def test_the_comparison_is_drawn_with_all_names(found, tmp_path: Path):
 
 
 def test_bands_are_the_intervals(found):
-    from crowdtree.plots.policies import policy_chart
+    from crowdtree.show.plots.policies import policy_chart
 
     spec = policy_chart(found.curves, found.error).to_dict()
     band = next(layer for layer in spec["layer"] if layer["mark"]["type"] == "area")
@@ -271,7 +271,7 @@ def test_bands_are_the_intervals(found):
 
 
 def test_spending_and_calibration_show_the_numbers_of_the_run(found, tmp_path: Path):
-    from crowdtree.plots.policies import calibration_chart, draw_run, spending_chart
+    from crowdtree.show.plots.policies import calibration_chart, draw_run, spending_chart
 
     run = found.rows[0].run
     rows = rows_of(spending_chart({"adaptive": run}).to_dict())

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from crowdtree.campaign import Event, Rules, advance, open_questions, start_item
-from crowdtree.errors import CrowdtreeError
-from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy
-from crowdtree.rng import generator
+from crowdtree.campaign.engine import Event, Rules, advance, open_questions, start_item
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.rng import generator
+from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy
 from crowdtree.simulation import Crowd, simulate
 
 PROBLEM = ct.example("table1").replace(worker_error=0.1)

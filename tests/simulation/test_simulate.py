@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdtree import simulation
-from crowdtree.designers import design
-from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluation import evaluate
-from crowdtree.fixed_plan import Plan
-from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, expected_answers
-from crowdtree.problem import Problem
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.evaluation import evaluate
+from crowdtree.core.fixed_plan import Plan
+from crowdtree.core.problem import Problem
+from crowdtree.designs.designers import design
+from crowdtree.designs.staffing import staff
+from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy, expected_answers
 from crowdtree.simulation import Crowd, Recorded, execution, simulate, sweep, tune_target
 from crowdtree.simulation.run import Estimate, mean_estimate, share_estimate
-from crowdtree.staffing import staff
 
 
 def make_problem(seed: int = 0, classes: int = 6, questions: int = 9, dash: float = 0.0) -> Problem:
@@ -408,8 +408,8 @@ def _wait_for_workers(told, count):
 
 POLICIES_FILE = """
 import os
-from crowdtree.errors import MissingExtra
-from crowdtree.policy import AdaptivePolicy
+from crowdtree.core.errors import MissingExtra
+from crowdtree.policies import AdaptivePolicy
 
 class Printing(AdaptivePolicy):
     def start(self):

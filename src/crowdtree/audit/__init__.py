@@ -3,7 +3,7 @@
 `run` draws and records; `forecast` says how many checks it takes; `ledger` holds the evidence about
 a set of labels; `strata` groups items and holds the working model; `kernels` is the arithmetic,
 compiled; `exact` bounds what a fixed sample shows; `inputs` checks what is given. Files are read
-and written by :mod:`crowdtree.files.audits`.
+and written by :mod:`crowdtree.io.audits`.
 """
 
 from crowdtree.audit.forecast import plan_audit

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.audit.strata import MOST_STRATA, stratify
-from crowdtree.errors import CrowdtreeError, listing, one_line
-from crowdtree.loss import Loss, make_loss
+from crowdtree.core.errors import CrowdtreeError, listing, one_line
+from crowdtree.core.loss import Loss, make_loss
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

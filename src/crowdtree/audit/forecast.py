@@ -13,9 +13,9 @@ from crowdtree.audit.kernels_numpy import replay
 from crowdtree.audit.ledger import Ledger, allowed_wrong
 from crowdtree.audit.records import Forecast
 from crowdtree.audit.strata import STRENGTH, stratify
-from crowdtree.checking import check_call, check_share
-from crowdtree.errors import CrowdtreeError
-from crowdtree.rng import generator
+from crowdtree.core.checking import check_call, check_share
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.rng import generator
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdtree.audit.costs import checked_risks
 from crowdtree.audit.records import Labels
-from crowdtree.errors import CrowdtreeError, one_line
+from crowdtree.core.errors import CrowdtreeError, one_line
 
 
 def checked_labels(

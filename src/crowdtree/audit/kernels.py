@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from crowdtree.audit.strata import LARGEST, LEANINGS, PRECISION, STEPS, STRENGTH
-from crowdtree.jit import compiled
+from crowdtree.core.jit import compiled
 
 
 @compiled()

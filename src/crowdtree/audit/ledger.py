@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from crowdtree.audit.costs import totals_of_loss
 from crowdtree.audit.exact import max_found, max_wrong, min_wrong
 from crowdtree.audit.strata import expectations, totals_to_test
-from crowdtree.jit import can_compile
+from crowdtree.core.jit import can_compile
 
 FloatArray = NDArray[np.float64]
 PLAN_SHARE = 0.9

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-from crowdtree.result_methods import HtmlShown
+from crowdtree.core.result_methods import HtmlShown
 
 
 class Labels(NamedTuple):

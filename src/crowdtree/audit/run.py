@@ -21,11 +21,11 @@ from crowdtree.audit.ledger import Ledger, allowed_wrong, shared_estimates
 from crowdtree.audit.records import Check, Draw, Forecast, MeanLoss, Replaced, Standing
 from crowdtree.audit.runs import draw_weights
 from crowdtree.audit.strata import stratify
-from crowdtree.checking import check_call, check_share
-from crowdtree.errors import CrowdtreeError, one_line
-from crowdtree.result_methods import Framed, Plotted, Saved
-from crowdtree.rng import generator
-from crowdtree.text import percent, plural, squeezed
+from crowdtree.core.checking import check_call, check_share
+from crowdtree.core.errors import CrowdtreeError, one_line
+from crowdtree.core.result_methods import Framed, Plotted, Saved
+from crowdtree.core.rng import generator
+from crowdtree.core.text import percent, plural, squeezed
 
 FloatArray = NDArray[np.float64]
 PLANNED = 400
@@ -75,8 +75,8 @@ class Audit(Framed, Saved, Plotted):
         Whether labels that the checks find wrong are replaced by their true ones. `bound` is then
         wanted of the corrected labels, see :attr:`corrected`.
     loss
-        What mistakes cost, in any spelling of :func:`crowdtree.loss.make_loss`: the mean loss of
-        the labels is bounded as well, see :attr:`mean_loss`.
+        What mistakes cost, in any spelling of :func:`crowdtree.core.loss.make_loss`: the mean loss
+        of the labels is bounded as well, see :attr:`mean_loss`.
     loss_bound
         The mean loss per label that is to be certified.
     classes

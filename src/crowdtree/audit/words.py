@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdtree.audit.records import Forecast
-from crowdtree.text import number, percent, plural
+from crowdtree.core.text import number, percent, plural
 
 
 def sum_up(claims: Mapping[str, Any]) -> str:

@@ -21,8 +21,8 @@ from crowdtree import __version__
 from crowdtree.cli import inputs, options, streams
 from crowdtree.cli.groups import make_group, show_help
 from crowdtree.cli.wording import option_words
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, one_line
-from crowdtree.files.cells import cell_number
+from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning, one_line
+from crowdtree.io.cells import cell_number
 
 USAGE_FAULT: type[Exception] = typer.BadParameter.__mro__[1]
 """What the parser raises for unknown words; its module differs between versions."""
@@ -164,7 +164,7 @@ def _usage_words(error: Any, arguments: list[str]) -> str:
 
 def _show_compilation() -> None:
     """Show on stderr when something has to be compiled, so that nobody takes it for a fault."""
-    log = logging.getLogger("crowdtree.jit")
+    log = logging.getLogger("crowdtree.core.jit")
     log.setLevel(logging.INFO)
     if not log.handlers:
         handler = logging.StreamHandler()

@@ -22,8 +22,8 @@ from crowdtree.cli.campaign.database import (
     without_password,
 )
 from crowdtree.cli.options import AsJson, check_folder, check_outputs, with_options
-from crowdtree.errors import CrowdtreeError
-from crowdtree.text import plural
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.text import plural
 
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.", show_default=False)]
 
@@ -39,7 +39,7 @@ class Place:
     @property
     def bucket(self) -> str:
         """The address of the bucket of media; empty for a folder."""
-        is_bucket = import_server("crowdtree.web.media_files").is_bucket
+        is_bucket = import_server("crowdtree.server.web.media_files").is_bucket
         return self.media if self.media and is_bucket(self.media) else ""
 
     def storage(self) -> Any:
@@ -47,7 +47,7 @@ class Place:
         if self.no_media:
             return None
         if self.bucket:
-            return import_server("crowdtree.web.media_bucket").Bucket(self.bucket)
+            return import_server("crowdtree.server.web.media_bucket").Bucket(self.bucket)
         folder = Path(media_place(self.database, self.media))
         check_folder(folder)
         return folder
@@ -70,7 +70,7 @@ def backup_verb(file: BackupFile, place: Place, as_json: AsJson = False) -> None
     check_exists(place.database)
     if os.path.realpath(file) == os.path.realpath(place.database.removeprefix("sqlite:///")):
         raise CrowdtreeError(f"{file}: is the database itself; give the backup another name")
-    backup = import_server("crowdtree.store.backup")
+    backup = import_server("crowdtree.server.store.backup")
     with one_line():
         left_out = place.bucket if place.no_media else ""
         made = backup.back_up(place.database, place.storage(), file, left_out)
@@ -97,7 +97,7 @@ def restore_verb(
 
       crowdtree restore monday.backup --replace --media s3://my-bucket/crowdtree
     """
-    backup = import_server("crowdtree.store.backup")
+    backup = import_server("crowdtree.server.store.backup")
     with one_line():
         made = backup.restore(file, place.database, place.storage(), replace)
     nameless = sum(name.startswith("stored/") for name in made["sha256"])
@@ -116,7 +116,7 @@ def _show(
     made: Any, as_json: bool, file: Path, done: str, written: list[Path | None], then: str
 ) -> None:
     rows = made["rows"]
-    files = sum(map(import_server("crowdtree.store.backup.media").is_media, made["sha256"]))
+    files = sum(map(import_server("crowdtree.server.store.backup.media").is_media, made["sha256"]))
     found = {
         "file": str(file),
         "crowdtree": made["crowdtree"],

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from crowdtree.checkup import check
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, ProblemFile, Reading, ReadingGroups, with_options
 from crowdtree.cli.plan import default_goal
+from crowdtree.planning.checkup import check
 
 
 @with_options

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crowdtree import files
+from crowdtree import io as files
 from crowdtree.audit import Audit
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import import_server
 from crowdtree.cli.options import AsJson, Folder, check_folder
 from crowdtree.cli.render.progress import counting, job_words, progress
-from crowdtree.frontiers import Goal
+from crowdtree.core.text import amount, number, percent, percent_range, plural
+from crowdtree.designs.frontiers import Goal
 from crowdtree.learning import learn
-from crowdtree.output import load
 from crowdtree.planning import best_adaptive, plan
-from crowdtree.report import write_report
+from crowdtree.show.output import load
+from crowdtree.show.report import write_report
 from crowdtree.simulation import simulate
-from crowdtree.text import amount, number, percent, percent_range, plural
 
 if TYPE_CHECKING:
     from crowdtree.planning import PlanChoices
-    from crowdtree.report import LiveCampaign
+    from crowdtree.show.report import LiveCampaign
 
 EXAMPLE, SEVERAL, MIXED = "animals", "leaves", "triage"
 LOSS = 0.2
@@ -147,8 +147,8 @@ class Demo:
 
     def campaign(self, choices: PlanChoices) -> LiveCampaign:
         """Run the plan as a live campaign, with simulated workers."""
-        rehearsal = import_server("crowdtree.demo.rehearsal")
-        from crowdtree.demo.example import example_items
+        rehearsal = import_server("crowdtree.cli.rehearsal.rehearsal")
+        from crowdtree.cli.rehearsal.example import example_items
 
         rng = np.random.default_rng(0)
         items = example_items(self.problem, ITEMS, rng, KNOWN)

@@ -19,9 +19,9 @@ from crowdtree.cli.options import (
 )
 from crowdtree.cli.render import progress
 from crowdtree.cli.render.plan import finish
-from crowdtree.designers import DESIGNERS
-from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluation import evaluate
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.evaluation import evaluate
+from crowdtree.designs.designers import DESIGNERS
 
 Method = Annotated[str, one_of(DESIGNERS, "-m", "--method")]
 

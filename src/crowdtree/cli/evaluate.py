@@ -8,8 +8,8 @@ from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, Full, PlanFile
 from crowdtree.cli.render.classes import show_classes, show_confusion
 from crowdtree.cli.render.plan import show_levels, show_summary, show_tree
-from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluation import evaluate
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.evaluation import evaluate
 
 
 def evaluate_verb(file: PlanFile, as_json: AsJson = False, full: Full = False) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from crowdtree.campaign.trace import explain, read_answer, read_asked
 from crowdtree.cli import render
 from crowdtree.cli.options import (
     AsJson,
@@ -20,10 +21,9 @@ from crowdtree.cli.options import (
     with_options,
 )
 from crowdtree.cli.policy import PolicyOptions, read_policy
-from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.problem import Problem
-from crowdtree.report.trace import write_trace_report
-from crowdtree.trace import explain, read_answer, read_asked
+from crowdtree.core.errors import CrowdtreeError, listing
+from crowdtree.core.problem import Problem
+from crowdtree.show.report.trace import write_trace_report
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from crowdtree import files
+from crowdtree import io as files
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     AsJson,
@@ -26,13 +26,13 @@ from crowdtree.cli.plan import GoalOptions
 from crowdtree.cli.render.plan import adaptive_line
 from crowdtree.cli.render.progress import frontier_words, progress
 from crowdtree.cli.render.tables import show_frontier
-from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluation import evaluate
-from crowdtree.frontiers import frontier
-from crowdtree.frontiers.compare import compare, vote_limit
-from crowdtree.plots import draw_frontier
-from crowdtree.problem import Problem
-from crowdtree.text import amount, number, percent, rounded_up
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.evaluation import evaluate
+from crowdtree.core.problem import Problem
+from crowdtree.core.text import amount, number, percent, rounded_up
+from crowdtree.designs.frontiers import frontier
+from crowdtree.designs.frontiers.compare import compare, vote_limit
+from crowdtree.show.plots import draw_frontier
 
 
 @dataclass(frozen=True)
@@ -216,8 +216,8 @@ def _ended(status: str) -> str:
 
 def _draw(front: Any, chosen: Any, path: Path, cost: str, allow_groups: bool) -> None:
     if front.options.problem.loss is not None:
-        from crowdtree.plots.frontiers import loss_chart
-        from crowdtree.plots.vega import draw_chart
+        from crowdtree.show.plots.frontiers import loss_chart
+        from crowdtree.show.plots.vega import draw_chart
 
         draw_chart(loss_chart(front, chosen, cost=cost), path)
         return

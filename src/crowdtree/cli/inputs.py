@@ -6,21 +6,21 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from crowdtree import files
+from crowdtree import io as files
 from crowdtree.cli import streams
 from crowdtree.cli.options import ARGUMENTS, Reading, ReadingGroups, check_price, given
-from crowdtree.designers import design
-from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.files.documents import with_notes
-from crowdtree.files.formats import ending_of_content
-from crowdtree.fixed_plan import Plan
-from crowdtree.problem import Problem
-from crowdtree.reading import Source, open_source
-from crowdtree.tree import Tree
+from crowdtree.core.errors import CrowdtreeError, listing
+from crowdtree.core.fixed_plan import Plan
+from crowdtree.core.problem import Problem
+from crowdtree.core.reading import Source, open_source
+from crowdtree.core.tree import Tree
+from crowdtree.designs.designers import design
+from crowdtree.io.documents import with_notes
+from crowdtree.io.formats import ending_of_content
 
 if TYPE_CHECKING:
     from crowdtree.planning import PlanChoices
-    from crowdtree.policy import Policy
+    from crowdtree.policies import Policy
 
 EXAMPLE = "example:"
 
@@ -129,7 +129,7 @@ def read_choices(file: str, reading: Reading | None = None) -> PlanChoices | Pol
     if files.kind_of(source) not in ("choices", "policy"):
         return None
     _refuse_reading(file, reading)
-    from crowdtree.output import load
+    from crowdtree.show.output import load
 
     held: PlanChoices | Policy[Any] = load(source)
     return held

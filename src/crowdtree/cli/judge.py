@@ -11,10 +11,10 @@ from crowdtree.cli import inputs, render
 from crowdtree.cli.learn import AnswerTable
 from crowdtree.cli.options import AsJson, Seed, check_html, check_outputs, with_options
 from crowdtree.cli.render.judging import show_judgement
-from crowdtree.errors import CrowdtreeError
-from crowdtree.files.gold import load_gold
-from crowdtree.judging import judge
-from crowdtree.report.judging import write_judgement_report
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.io.gold import load_gold
+from crowdtree.learning.judges import judge
+from crowdtree.show.report.judging import write_judgement_report
 
 
 @with_options

@@ -9,23 +9,23 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from crowdtree import files
+from crowdtree import io as files
 from crowdtree.audit import Audit
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, LossFile, check_html, check_outputs, with_options
 from crowdtree.cli.plan import default_goal
 from crowdtree.cli.render.learned import show_learned
 from crowdtree.cli.render.progress import progress, stage_words
-from crowdtree.columns import Columns
-from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.files import interchange
-from crowdtree.files.formats import ending_of
-from crowdtree.files.gold import load_gold
-from crowdtree.files.grids import write_delimited
-from crowdtree.fixed_plan import Plan
+from crowdtree.core.columns import Columns
+from crowdtree.core.errors import CrowdtreeError, listing
+from crowdtree.core.fixed_plan import Plan
+from crowdtree.core.text import percent
+from crowdtree.io import interchange
+from crowdtree.io.formats import ending_of
+from crowdtree.io.gold import load_gold
+from crowdtree.io.grids import write_delimited
 from crowdtree.learning import learn
-from crowdtree.report.learned import write_learned_report
-from crowdtree.text import percent
+from crowdtree.show.report.learned import write_learned_report
 
 TOOLS = {"label-studio": "Label Studio", "zooniverse": "Zooniverse"}
 

@@ -9,7 +9,7 @@ import typer
 
 from crowdtree.cli import render
 from crowdtree.cli.options import AsJson, check_outputs
-from crowdtree.files.template import check_template, write_template
+from crowdtree.io.template import check_template, write_template
 
 
 def new_verb(

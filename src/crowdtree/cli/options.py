@@ -20,10 +20,10 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import typer
 
-from crowdtree.designers import DESIGNERS
-from crowdtree.errors import CrowdtreeError
-from crowdtree.files.cells import cell_number
-from crowdtree.plots.save import check_ending
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.designs.designers import DESIGNERS
+from crowdtree.io.cells import cell_number
+from crowdtree.show.plots.save import check_ending
 
 ARGUMENTS: list[str] = []
 """The words of the running command."""
@@ -168,7 +168,7 @@ class Reading:
     ] = None
 
     def without_groups(self) -> dict[str, Any]:
-        """The arguments of :func:`crowdtree.files.load_problem`."""
+        """The arguments of :func:`crowdtree.io.load_problem`."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(Reading)}
 
 

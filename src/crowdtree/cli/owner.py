@@ -20,7 +20,7 @@ from crowdtree.cli.campaign.database import (
 )
 from crowdtree.cli.groups import make_group
 from crowdtree.cli.options import AsJson
-from crowdtree.errors import CrowdtreeError
+from crowdtree.core.errors import CrowdtreeError
 
 MOST_HOURS = 24.0 * 365
 ROOT = "owner"
@@ -48,7 +48,7 @@ def add_verb(
       crowdtree owner add Ann --role editor --url https://label.example
     """
     wanted, base = _role(role), base_url(url)
-    owners = import_server("crowdtree.store.owner.owners")
+    owners = import_server("crowdtree.server.store.owner.owners")
     with opened(database) as store:
 
         def add(connection: Any) -> str:
@@ -74,7 +74,7 @@ def role_verb(
       crowdtree owner role Ann admin
     """
     wanted = _role(role)
-    owners = import_server("crowdtree.store.owner.owners")
+    owners = import_server("crowdtree.server.store.owner.owners")
     with opened(database) as store:
 
         def change(connection: Any) -> None:
@@ -109,7 +109,7 @@ def link_verb(
 
       crowdtree owner link --url https://label.example
     """
-    serve = import_server("crowdtree.web.serve")
+    serve = import_server("crowdtree.server.web.serve")
     with opened(database) as store:
         link = serve.owner_link(store, base_url(url), 3600 * hours, name=name)
     _show_secret(as_json, link, {"link": link, "hours": hours})
@@ -134,7 +134,7 @@ def token_verb(
 
       crowdtree owner token metrics --read-only
     """
-    owners = import_server("crowdtree.store.owner.owners")
+    owners = import_server("crowdtree.server.store.owner.owners")
     with opened(database) as store:
 
         def make(connection: Any) -> str:
@@ -153,8 +153,8 @@ def list_verb(database: Database = HERE, as_json: AsJson = False) -> None:
 
       crowdtree owner list
     """
-    owners = import_server("crowdtree.store.owner.owners")
-    tokens = import_server("crowdtree.store.owner.tokens")
+    owners = import_server("crowdtree.server.store.owner.owners")
+    tokens = import_server("crowdtree.server.store.owner.tokens")
     with opened(database) as store:
         people = store.read(lambda c: owners.list_owners(c, store.clock()))
         rows = store.read(lambda c: tokens.listed(c, store.clock()))
@@ -199,7 +199,7 @@ def revoke_verb(
     """
     if bool(which) == everything:
         raise CrowdtreeError("owner revoke: give names or ids from crowdtree owner list, or --all")
-    owners = import_server("crowdtree.store.owner.owners")
+    owners = import_server("crowdtree.server.store.owner.owners")
     with opened(database) as store:
 
         def revoke(connection: Any) -> int:

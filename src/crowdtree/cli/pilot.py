@@ -8,9 +8,9 @@ import typer
 
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, File, ReadingGroups, with_options
-from crowdtree.fixed_plan import as_plan
+from crowdtree.core.fixed_plan import as_plan
+from crowdtree.core.text import number, percent, plural
 from crowdtree.learning.pilot import plan_pilot
-from crowdtree.text import number, percent, plural
 
 CELLS_SHOWN = 8
 

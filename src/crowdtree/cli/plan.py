@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from crowdtree import files
+from crowdtree import io as files
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     AsJson,
@@ -27,12 +27,12 @@ from crowdtree.cli.options import (
 from crowdtree.cli.render.plan import show_tree
 from crowdtree.cli.render.progress import job_words, progress
 from crowdtree.cli.render.tables import show_choices
-from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluation import evaluate
-from crowdtree.frontiers import Goal
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.evaluation import evaluate
+from crowdtree.core.problem import Problem
+from crowdtree.designs.frontiers import Goal
 from crowdtree.planning import MAX_ANSWERS, TIME_LIMIT, PlanChoices, plan, reachable_goal
-from crowdtree.plots import draw_tree
-from crowdtree.problem import Problem
+from crowdtree.show.plots import draw_tree
 
 
 @dataclass(frozen=True)

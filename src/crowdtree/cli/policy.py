@@ -10,9 +10,9 @@ import typer
 
 from crowdtree.cli import inputs
 from crowdtree.cli.options import ExtraWorkers, Reading, ReadingGroups, given, share_option
-from crowdtree.errors import CrowdtreeError, one_line
-from crowdtree.policy.spec import PolicySpec, make_policy
-from crowdtree.problem import Problem
+from crowdtree.core.errors import CrowdtreeError, one_line
+from crowdtree.core.problem import Problem
+from crowdtree.policies.spec import PolicySpec, make_policy
 
 WORKERS_PER_NODE = 6
 
@@ -78,7 +78,7 @@ def check_target(problem: Problem, target_error: float) -> None:
     >>> check_target(Problem(["a", "b"], None, ["q"], [[0, 1]], 0.1), 0.0)
     Traceback (most recent call last):
         ...
-    crowdtree.errors.CrowdtreeError: --target-error: 0 is out of reach: people err, so that no
+    crowdtree.CrowdtreeError: --target-error: 0 is out of reach: people err, so that no
     number of answers excludes 'b' on an item of 'a'; give a target above 0
     """
     if target_error:

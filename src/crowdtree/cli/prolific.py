@@ -18,10 +18,10 @@ from crowdtree.cli.campaign.database import (
 )
 from crowdtree.cli.groups import make_group
 from crowdtree.cli.options import AsJson
-from crowdtree.errors import CrowdtreeError
+from crowdtree.core.errors import CrowdtreeError
 
 if TYPE_CHECKING:
-    from crowdtree.prolific.client import Client
+    from crowdtree.server.prolific.client import Client
 
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be sent; only read from Prolific.")
@@ -63,8 +63,8 @@ def create_verb(
 
       crowdtree prolific create 1 --places 50 --url https://label.example --dry-run
     """
-    studies = import_server("crowdtree.prolific.studies")
-    wish = import_server("crowdtree.prolific.study").Wish(
+    studies = import_server("crowdtree.server.prolific.studies")
+    wish = import_server("crowdtree.server.prolific.study").Wish(
         places, base_url(url), seconds, title, description
     )
     with opened(database) as store:
@@ -130,7 +130,7 @@ def submissions_verb(number: Number, database: Database = HERE, as_json: AsJson 
 
       crowdtree prolific submissions 1
     """
-    people = import_server("crowdtree.prolific.people")
+    people = import_server("crowdtree.server.prolific.people")
     with opened(database) as store:
         found = people.list_submissions(store, _client(), number)
 
@@ -167,7 +167,7 @@ def approve_verb(
     """
     if bool(submissions) == complete:
         raise CrowdtreeError("prolific approve: expected --submission ID, or --complete")
-    people = import_server("crowdtree.prolific.people")
+    people = import_server("crowdtree.server.prolific.people")
     with opened(database) as store:
         names = None if complete else submissions
         found = people.approve(store, _client(), number, names, dry_run)
@@ -195,7 +195,7 @@ def reject_verb(
 
       crowdtree prolific reject 1 --submission ID --category NO_DATA --message "We found ..."
     """
-    people = import_server("crowdtree.prolific.people")
+    people = import_server("crowdtree.server.prolific.people")
     with opened(database) as store:
         found = people.reject(store, _client(), number, submissions, category, message, dry_run)
     _show(as_json, found, found["text"])
@@ -220,19 +220,19 @@ def bonus_verb(
     """
     if outcome is not None and (submissions or dry_run):
         raise CrowdtreeError("prolific bonus: expected --outcome without other options")
-    bonuses = import_server("crowdtree.prolific.bonuses")
+    bonuses = import_server("crowdtree.server.prolific.bonuses")
     with opened(database) as store:
         found = bonuses.pay_bonuses(store, _client(), number, submissions or None, outcome, dry_run)
     _show(as_json, found, found["text"])
 
 
 def _client() -> Client:
-    made: Client = import_server("crowdtree.prolific.client").Client.from_environment()
+    made: Client = import_server("crowdtree.server.prolific.client").Client.from_environment()
     return made
 
 
 def _move(move: str, number: int, dry_run: bool, database: str, as_json: bool) -> None:
-    studies = import_server("crowdtree.prolific.studies")
+    studies = import_server("crowdtree.server.prolific.studies")
     with opened(database) as store:
         found = studies.move_study(store, _client(), number, move, dry_run)
     now = f"The study is {found['status'].lower()}"

@@ -22,13 +22,13 @@ from crowdtree.cli.options import (
 )
 from crowdtree.cli.plan import GoalOptions, default_goal
 from crowdtree.cli.render.progress import job_words, progress
-from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluation import evaluate
-from crowdtree.fixed_plan import Plan
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.evaluation import evaluate
+from crowdtree.core.fixed_plan import Plan
+from crowdtree.core.text import amount, number, percent
 from crowdtree.planning import PlanChoices
-from crowdtree.policy import Policy
-from crowdtree.report import write_report
-from crowdtree.text import amount, number, percent
+from crowdtree.policies import Policy
+from crowdtree.show.report import write_report
 
 
 @dataclass(frozen=True)

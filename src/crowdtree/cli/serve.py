@@ -105,10 +105,10 @@ def serve_verb(
 
       crowdtree serve --database postgresql://user@host/name --processes 4
     """
-    serve = import_server("crowdtree.web.serve")
+    serve = import_server("crowdtree.server.web.serve")
     serving = _serving(serve, database, address, running)
     if example:
-        load_example = import_server("crowdtree.demo.example").load_example
+        load_example = import_server("crowdtree.cli.rehearsal.example").load_example
         with opened(database, new=True) as store:
             load_example(store)
     serve.run(serving, partial(_welcome, without_password(database), open_page, as_json))

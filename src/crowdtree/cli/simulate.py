@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from crowdtree.checking import check_share
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     AsJson,
@@ -28,13 +27,14 @@ from crowdtree.cli.options import (
 from crowdtree.cli.policy import PolicyOptions, read_policy
 from crowdtree.cli.render.progress import item_words, policy_words, progress
 from crowdtree.cli.render.tables import show_policies
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.core.checking import check_share
+from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.core.problem import Problem
+from crowdtree.core.sources import Source
+from crowdtree.core.text import amount, number, percent, plural
 from crowdtree.planning import PlanChoices, forecast_checks, run_cost
-from crowdtree.problem import Problem
 from crowdtree.simulation import Crowd, simulate
 from crowdtree.simulation.compare import compare_policies
-from crowdtree.sources import Source
-from crowdtree.text import amount, number, percent, plural
 
 MOST_ERROR = 0.499
 QUESTIONS_SHOWN = 8
@@ -183,7 +183,7 @@ def simulate_verb(
     adapting = _simulate(*what, adapt=True) if adapt else None
     checks = None if certify is None else forecast_checks(adapting or run, certify)
     if outputs.draw is not None:
-        from crowdtree.plots.policies import draw_run
+        from crowdtree.show.plots.policies import draw_run
 
         draw_run(adapting or run, outputs.draw, policy.policy or "adaptive")
 
@@ -418,7 +418,7 @@ def _compare(
             progress=watch,
         )
     if outputs.draw is not None:
-        from crowdtree.plots.policies import draw_comparison
+        from crowdtree.show.plots.policies import draw_comparison
 
         draw_comparison(found, outputs.draw)
     costs = None if prices is None else [float(run_cost(row.run, prices)) for row in found.rows]

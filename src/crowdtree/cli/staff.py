@@ -18,9 +18,9 @@ from crowdtree.cli.options import (
     with_options,
 )
 from crowdtree.cli.render.plan import finish
-from crowdtree.evaluation import evaluate
-from crowdtree.fixed_plan import Plan
-from crowdtree.staffing import STAFFERS, staff
+from crowdtree.core.evaluation import evaluate
+from crowdtree.core.fixed_plan import Plan
+from crowdtree.designs.staffing import STAFFERS, staff
 
 
 @with_options

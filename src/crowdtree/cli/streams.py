@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.core.errors import CrowdtreeError
 
 STANDARD_INPUT = "-"
 """How the command line names standard input."""
@@ -111,7 +111,7 @@ def check_single_use(words: Sequence[str]) -> None:
     >>> check_single_use(["learn", "-", "--gold=-"])
     Traceback (most recent call last):
         ...
-    crowdtree.errors.CrowdtreeError: -: standard input can be read once; give the other as a file
+    crowdtree.CrowdtreeError: -: standard input can be read once; give the other as a file
     """
     if sum(word == STANDARD_INPUT or word.endswith(f"={STANDARD_INPUT}") for word in words) > 1:
         raise CrowdtreeError("-: standard input can be read once; give the other as a file")

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.checking import check_call, named_options
-from crowdtree.errors import CrowdtreeError, listing
-from crowdtree.problem import Problem
-from crowdtree.text import percent, plural, squeezed
+from crowdtree.core.checking import check_call, named_options
+from crowdtree.core.errors import CrowdtreeError, listing
+from crowdtree.core.problem import Problem
+from crowdtree.core.text import percent, plural, squeezed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,8 +77,8 @@ def learn(
         classes, ``"all"`` answers of a worker about an item count as one, the most frequent (the
         latest of equals): who repeats an answer tells nothing new.
     loss
-        What mistakes cost, in any spelling of :func:`crowdtree.loss.make_loss`; by default what
-        the problem says. Labels then minimise the expected loss.
+        What mistakes cost, in any spelling of :func:`crowdtree.core.loss.make_loss`; by default
+        what the problem says. Labels then minimise the expected loss.
     columns
         What columns are called, such as ``{"task": "ticket", "worker": "who"}``; usual names are
         recognised. ``learned.answers.notes`` says how the answers were read.
@@ -113,7 +113,7 @@ def learn(
     True
     """
     check_call(learn, locals())
-    from crowdtree.columns import Columns
+    from crowdtree.core.columns import Columns
     from crowdtree.learning import answers as reading
 
     for name, value in (("level", level), ("certain", certain)):

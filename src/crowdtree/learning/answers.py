@@ -17,14 +17,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.columns import Column, Columns, read_columns
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, listing, one_line
+from crowdtree.core.columns import Column, Columns, read_columns
+from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning, listing, one_line
+from crowdtree.core.outcomes import CELLS, DASH, MAX_ANSWERS
+from crowdtree.core.outcomes import YES_NO as PLAIN
+from crowdtree.core.problem import LINE_BREAKS
+from crowdtree.core.text import plural, squeezed
 from crowdtree.learning.passes import Votes, counting_sort, find_repeats
 from crowdtree.learning.worker_sources import WorkerSources, column_of_sources, sources_of
-from crowdtree.outcomes import CELLS, DASH, MAX_ANSWERS
-from crowdtree.outcomes import YES_NO as PLAIN
-from crowdtree.problem import LINE_BREAKS
-from crowdtree.text import plural, squeezed
 
 Duplicates = Literal["last", "first", "all", "error"]
 Choices = tuple[tuple[str, ...], ...]

@@ -39,7 +39,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
+from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.class_passes import ClassPasses, Sums
 from crowdtree.learning.crowd import LEAST_LEFT, LONGEST_STEP, Crowd

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from crowdtree.problem import DASH
+from crowdtree.core.problem import DASH
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned

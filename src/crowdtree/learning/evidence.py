@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.likelihood import LEAST
+from crowdtree.core.problem import Problem
 from crowdtree.learning.within import at_error
-from crowdtree.likelihood import LEAST
-from crowdtree.problem import Problem
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import listing
+from crowdtree.core.errors import listing
+from crowdtree.core.problem import DASH
+from crowdtree.core.result_methods import HtmlShown
+from crowdtree.core.stats import normal_quantile
+from crowdtree.core.text import plural
 from crowdtree.learning.compare import confused_pairs
 from crowdtree.learning.copies import MAX_WORKERS, SAME_SHARE, agreement
-from crowdtree.problem import DASH
-from crowdtree.result_methods import HtmlShown
-from crowdtree.stats import normal_quantile
-from crowdtree.text import plural
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.calibration import Calibration
-from crowdtree.errors import CrowdtreeError
+from crowdtree.core.calibration import Calibration
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.stats import Z95
 from crowdtree.learning.refits import (
     FOLDS,
     Another,
@@ -28,20 +29,19 @@ from crowdtree.learning.refits import (
 )
 from crowdtree.learning.source_policy import source_policy
 from crowdtree.learning.table_discount import ASSUMED
-from crowdtree.policy import AdaptivePolicy
-from crowdtree.policy.calibrating import (
+from crowdtree.policies import AdaptivePolicy
+from crowdtree.policies.calibrating import (
     ReplayedStates,
     fitted,
     table_key,
     warn_few,
     with_tail,
 )
-from crowdtree.policy.replay import Replayed
-from crowdtree.stats import Z95
+from crowdtree.policies.replay import Replayed
 
 if TYPE_CHECKING:
+    from crowdtree.core.problem import Problem
     from crowdtree.learning.model import Learned
-    from crowdtree.problem import Problem
 
 MAX_ITEMS = 4_000
 """Left-out items that are replayed; more would not change the calibration."""

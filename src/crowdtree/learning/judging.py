@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.checking import check_call
-from crowdtree.errors import CrowdtreeError
-from crowdtree.loss import Decision, Loss
-from crowdtree.stats import normal_quantile
+from crowdtree.core.checking import check_call
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.loss import Decision, Loss
+from crowdtree.core.stats import normal_quantile
 
 FloatArray = NDArray[np.float64]
 

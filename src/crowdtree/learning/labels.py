@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.core.errors import CrowdtreeError
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.copies import find_copies, merge_copies
 from crowdtree.learning.dawid_skene import fit_dawid_skene

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeWarning
+from crowdtree.core.errors import CrowdtreeWarning
+from crowdtree.core.problem import DASH, Problem
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.label_fit import LabelFit
 from crowdtree.learning.labels import dependence_of, label_skills
@@ -16,7 +17,6 @@ from crowdtree.learning.passes import with_gold
 from crowdtree.learning.skills import SkillFit
 from crowdtree.learning.source_fit import SourceFit, tables_by
 from crowdtree.learning.source_problem import source_problem
-from crowdtree.problem import DASH, Problem
 
 if TYPE_CHECKING:
     from crowdtree.learning.skills import ClassFit

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.checking import check_call
-from crowdtree.errors import CrowdtreeError
+from crowdtree.core.checking import check_call
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.loss import Decision, make_loss
+from crowdtree.core.problem import DASH, Problem
+from crowdtree.core.result_methods import Framed, Plotted, Saved
+from crowdtree.core.stats import normal_quantile
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.compare import against_assumed, confused_pairs
 from crowdtree.learning.judging import Accuracy, Judge
@@ -24,21 +28,17 @@ from crowdtree.learning.learned_problem import (
 )
 from crowdtree.learning.skills import ClassFit, SkillFit
 from crowdtree.learning.stating import CrowdMap
-from crowdtree.loss import Decision, make_loss
-from crowdtree.problem import DASH, Problem
-from crowdtree.result_methods import Framed, Plotted, Saved
-from crowdtree.stats import normal_quantile
 
 if TYPE_CHECKING:
-    from crowdtree.columns import Columns
-    from crowdtree.fixed_plan import Plan
+    from crowdtree.core.columns import Columns
+    from crowdtree.core.fixed_plan import Plan
+    from crowdtree.core.tree import Tree
     from crowdtree.learning.flags import Flags
     from crowdtree.learning.label_fit import LabelFit
     from crowdtree.learning.pilot import Credible
     from crowdtree.learning.subtypes import Subtypes
     from crowdtree.learning.table_discount import Discount
-    from crowdtree.policy import AdaptivePolicy
-    from crowdtree.tree import Tree
+    from crowdtree.policies import AdaptivePolicy
 
 FloatArray = NDArray[np.float64]
 Kind = Literal["labels", "classes"]
@@ -192,7 +192,7 @@ class Learned(Framed, Saved, Plotted):
         Parameters
         ----------
         loss
-            In any spelling of :func:`crowdtree.loss.make_loss`; None for 0/1 loss.
+            In any spelling of :func:`crowdtree.core.loss.make_loss`; None for 0/1 loss.
 
         Examples
         --------
@@ -333,7 +333,7 @@ class Learned(Framed, Saved, Plotted):
         20
         """
         from crowdtree.learning.answers import gold_codes, gold_weights, read_gold
-        from crowdtree.policy.calibrating import warn_few
+        from crowdtree.policies.calibrating import warn_few
 
         if self.updated:
             raise CrowdtreeError("calibrate: expected a result without updates; calibrate first")

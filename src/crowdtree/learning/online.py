@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeWarning
+from crowdtree.core.errors import CrowdtreeWarning
 from crowdtree.learning.answers import Answers, as_yes_no, read_answers, sort_answers
 from crowdtree.learning.copies import merge_copies
 from crowdtree.learning.learned_problem import (

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.calibration import FEW
-from crowdtree.designers import DESIGNERS, design
-from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluation import evaluate
-from crowdtree.fixed_plan import Plan, as_plan
+from crowdtree.core.calibration import FEW
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.evaluation import evaluate
+from crowdtree.core.fixed_plan import Plan, as_plan
+from crowdtree.designs.designers import DESIGNERS, design
 from crowdtree.learning.refits import FOLDS, Another, log_odds, refits_of, sheet_of
-from crowdtree.policy import PlanPolicy
-from crowdtree.policy.replay import label_steps
+from crowdtree.policies import PlanPolicy
+from crowdtree.policies.replay import label_steps
 
 if TYPE_CHECKING:
+    from crowdtree.core.problem import Problem
+    from crowdtree.core.tree import Tree
     from crowdtree.learning.model import Learned
-    from crowdtree.problem import Problem
-    from crowdtree.tree import Tree
 
 OPTIMISM_SD = 0.5
 """Prior deviation of the log odds by which new items err more often than stated."""
@@ -133,7 +133,7 @@ def _maker(learned: Learned, plan: Plan) -> Callable[[Problem], Plan] | None:
 
 def _point(problem: Problem, votes: int, wanted: float) -> Plan:
     """Plan of a frontier that asks about as much as wanted."""
-    from crowdtree.frontiers import frontier
+    from crowdtree.designs.frontiers import frontier
 
     points = frontier(problem, method="greedy", max_votes=votes, allow_groups=True).points
     return min(points, key=lambda point: abs(point.planned_answers - wanted)).plan

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree import voting
-from crowdtree.checking import check_call, check_share
-from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluation import evaluate
-from crowdtree.fixed_plan import Plan, as_plan
+from crowdtree.core import voting
+from crowdtree.core.checking import check_call, check_share
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.evaluation import evaluate
+from crowdtree.core.fixed_plan import Plan, as_plan
+from crowdtree.core.problem import DASH, Problem
+from crowdtree.core.result_methods import HtmlShown
+from crowdtree.core.tree import NO_BRANCH, Tree
 from crowdtree.learning.learned_problem import quietly_replaced, with_table
 from crowdtree.learning.source_problem import with_upper_errors
 from crowdtree.learning.within import at_error
-from crowdtree.problem import DASH, Problem
-from crowdtree.result_methods import HtmlShown
-from crowdtree.tree import NO_BRANCH, Tree
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned

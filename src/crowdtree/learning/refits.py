@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning
+from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learning.online import class_posteriors, with_workers_of
 from crowdtree.learning.skills import spread_of
 
 if TYPE_CHECKING:
+    from crowdtree.core.problem import Problem
     from crowdtree.learning.model import Learned
-    from crowdtree.problem import Problem
 
 FOLDS = 5
 

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.core.errors import CrowdtreeError
 from crowdtree.learning.source_fit import SourceFit, Tables
 from crowdtree.learning.source_problem import CommonCauses, source_problem
 from crowdtree.learning.table_discount import ASSUMED
-from crowdtree.policy import AdaptivePolicy
-from crowdtree.policy.calibrating import fitted, table_key, warn_few
+from crowdtree.policies import AdaptivePolicy
+from crowdtree.policies.calibrating import fitted, table_key, warn_few
 
 if TYPE_CHECKING:
+    from crowdtree.core.problem import Problem
     from crowdtree.learning.answers import Answers
     from crowdtree.learning.model import Learned
-    from crowdtree.problem import Problem
 
 
 def recorded_answers(answers: Answers) -> NDArray[np.int8]:

@@ -1,7 +1,7 @@
 """What was learned about several sources of answers, as a problem that policies ask by.
 
 The problem has one question, whose answers are the classes, and a table for every source. How the
-answers hang together follows the model of :mod:`crowdtree.common_causes`: a correlation within
+answers hang together follows the model of :mod:`crowdtree.core.common_causes`: a correlation within
 sources of several workers, and the share of wrong answers whose causes all sources have in common.
 Both are those by which known items are told best when each is left out of the tables, with a prior
 that holds them where nothing is known.
@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, logsumexp
 
-from crowdtree.common_causes import Causes
-from crowdtree.errors import CrowdtreeWarning
-from crowdtree.outcomes import MAX_ANSWERS
-from crowdtree.problem import Problem
-from crowdtree.sources import Source, scaled_error
+from crowdtree.core.common_causes import Causes
+from crowdtree.core.errors import CrowdtreeWarning
+from crowdtree.core.outcomes import MAX_ANSWERS
+from crowdtree.core.problem import Problem
+from crowdtree.core.sources import Source, scaled_error
 
 if TYPE_CHECKING:
     from crowdtree.learning.answers import Answers

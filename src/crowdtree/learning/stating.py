@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from crowdtree.core.loss import Decision
 from crowdtree.learning.judging import Judge, difference_interval, interval_of_mean
-from crowdtree.loss import Decision
 
 FloatArray = NDArray[np.float64]
 

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.errors import CrowdtreeError
+from crowdtree.core.errors import CrowdtreeError
 from crowdtree.learning.learned_problem import make_problem
 
 if TYPE_CHECKING:
+    from crowdtree.core.problem import Problem
     from crowdtree.learning.model import Learned
-    from crowdtree.policy.subtypes import SubtypePolicy
-    from crowdtree.problem import Problem
+    from crowdtree.policies.subtypes import SubtypePolicy
 
 FloatArray = NDArray[np.float64]
 
@@ -71,7 +71,7 @@ class Subtypes:
 
     def policy(self, **options: Any) -> SubtypePolicy:
         """Ask adaptively by these sub-types; options as of :class:`AdaptivePolicy`."""
-        from crowdtree.policy.subtypes import SubtypePolicy
+        from crowdtree.policies.subtypes import SubtypePolicy
 
         return SubtypePolicy(
             self.problem, label=self.label, share=self.share, table=self.table, **options

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.calibration import FEW, Calibration
+from crowdtree.core.calibration import FEW, Calibration
+from crowdtree.core.loss import Decision
 from crowdtree.learning.judging import Judge, difference_interval, interval_of_mean
 from crowdtree.learning.refits import FOLDS, Another, refits_of, sheet_of
 from crowdtree.learning.stating import CrowdMap
-from crowdtree.loss import Decision
 
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned

@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from crowdtree.core.likelihood import AnswerModel
+from crowdtree.core.problem import Problem
 from crowdtree.learning.evidence import Answered, EvidenceByPerson
 from crowdtree.learning.suspects import Suspicion, find_suspects
-from crowdtree.likelihood import AnswerModel
-from crowdtree.problem import Problem
 
 __all__ = ["MAJORITY", "Answered", "Suspicion", "Trust", "assess", "speaks_for"]
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.problem import DASH, Problem
+from crowdtree.core.problem import DASH, Problem
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.columns import Column, Columns, read_columns
-from crowdtree.errors import CrowdtreeError, listing, one_line
+from crowdtree.core.columns import Column, Columns, read_columns
+from crowdtree.core.errors import CrowdtreeError, listing, one_line
 
 Kind = Literal["people", "expert", "model"]
 IntArray = NDArray[np.int32]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.problem import DASH, Problem
+from crowdtree.core.problem import DASH, Problem
 
 FloatArray = NDArray[np.float64]
 SPREAD = 0.7  # standard deviation of skills in logits when nothing is known about the crowd

@@ -12,19 +12,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from crowdtree.checking import check_call
-from crowdtree.designers.greedy import fc_printed
-from crowdtree.evaluation import evaluate
+from crowdtree.core.checking import check_call
+from crowdtree.core.evaluation import evaluate
+from crowdtree.core.result_methods import HtmlShown
+from crowdtree.core.text import number, percent
+from crowdtree.designs.designers.greedy import fc_printed
 from crowdtree.paper.errata import Erratum, find_errata
 from crowdtree.paper.figures import fig_1, fig_1_tree, fig_2, fig_3, fig_4
 from crowdtree.paper.numbers import Comparison, comparisons
 from crowdtree.paper.printed import all_trees, table_1
-from crowdtree.plots.html import page, tree_section
-from crowdtree.plots.save import svg_to_png, write_atomic
-from crowdtree.plots.trees import tree_svg, tree_views
-from crowdtree.report.templates import render
-from crowdtree.result_methods import HtmlShown
-from crowdtree.text import number, percent
+from crowdtree.show.plots.html import page, tree_section
+from crowdtree.show.plots.save import svg_to_png, write_atomic
+from crowdtree.show.plots.trees import tree_svg, tree_views
+from crowdtree.show.report.templates import render
 
 __all__ = [
     "Reproduction",
@@ -119,7 +119,7 @@ def reproduce(out: str | os.PathLike[str]) -> Reproduction:
 
 def _draw(folder: Path, data: Mapping[str, Any]) -> dict[str, str]:
     from crowdtree.paper import pictures
-    from crowdtree.plots.vega import chart_svg
+    from crowdtree.show.plots.vega import chart_svg
 
     charts = {
         "fig2": pictures.chart_of_fig_2(),

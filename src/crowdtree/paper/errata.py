@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from crowdtree import voting
-from crowdtree.designers import design
-from crowdtree.evaluation import Evaluation, evaluate
+from crowdtree.core import voting
+from crowdtree.core.evaluation import Evaluation, evaluate
+from crowdtree.core.text import number
+from crowdtree.core.tree import Tree
+from crowdtree.designs.designers import design
 from crowdtree.paper.figures import fig_1_tree
 from crowdtree.paper.printed import FIG_1B, all_trees, same_shape, table_1
-from crowdtree.text import number
-from crowdtree.tree import Tree
 
 
 @dataclass(frozen=True)

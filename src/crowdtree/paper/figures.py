@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.designers import design
-from crowdtree.evaluation import evaluate
+from crowdtree.core.evaluation import evaluate
+from crowdtree.core.tree import Tree
+from crowdtree.designs.designers import design
+from crowdtree.designs.staffing import random_means, single_mean, staff
 from crowdtree.paper.printed import FIG_1A, FIG_1B, order_trees, table_1, with_error
-from crowdtree.staffing import random_means, single_mean, staff
-from crowdtree.tree import Tree
 
 Rows = list[dict[str, Any]]
 FIG_3_ERRORS = [step / 100 for step in range(51)]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from crowdtree.designers import design
-from crowdtree.evaluation import evaluate
+from crowdtree.core.evaluation import evaluate
+from crowdtree.core.problem import DASH
+from crowdtree.core.text import number
+from crowdtree.designs.designers import design
 from crowdtree.paper.errata import Erratum
 from crowdtree.paper.figures import fig_1_tree
 from crowdtree.paper.printed import FIG_1B, all_trees, same_shape, table_1
-from crowdtree.problem import DASH
-from crowdtree.text import number
 
 AGREES, DIFFERS, GIVEN, PARTLY = "agrees", "differs", "given", "only in part"
 

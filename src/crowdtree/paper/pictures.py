@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from crowdtree.core.text import percent
 from crowdtree.paper.figures import fig_1_tree
-from crowdtree.plots.curves import curve_chart
-from crowdtree.plots.levels import level_chart
-from crowdtree.text import percent
+from crowdtree.show.plots.curves import curve_chart
+from crowdtree.show.plots.levels import level_chart
 
 Rows = list[dict[str, Any]]
 LOOKS = {

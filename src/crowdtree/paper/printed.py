@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from crowdtree.designers import design
-from crowdtree.errors import CrowdtreeWarning
-from crowdtree.files import example
-from crowdtree.problem import DASH, Problem
-from crowdtree.tree import Tree
+from crowdtree.core.errors import CrowdtreeWarning
+from crowdtree.core.problem import DASH, Problem
+from crowdtree.core.tree import Tree
+from crowdtree.designs.designers import design
+from crowdtree.io import example
 
 FIG_1A: dict[str, Any] = {
     "question": "T3",

@@ -10,11 +10,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree.bounds import prices_by_question
-from crowdtree.checking import check_call, named_options
-from crowdtree.errors import CrowdtreeError
-from crowdtree.frontiers import Goal
-from crowdtree.frontiers.vote_options import question_prices
+from crowdtree.core.bounds import prices_by_question
+from crowdtree.core.checking import check_call, named_options
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.problem import Problem
+from crowdtree.designs.frontiers import Goal
+from crowdtree.designs.frontiers.vote_options import question_prices
 from crowdtree.planning.adaptive_curve import (
     ITEMS,
     MAX_ANSWERS,
@@ -34,10 +35,8 @@ from crowdtree.planning.forecasts import (
     people_costs,
     performance_job,
 )
-from crowdtree.planning.menu import PlanMenu, make_menu
 from crowdtree.planning.mixes import best_mix
 from crowdtree.planning.trees import best_tree, value_of
-from crowdtree.problem import Problem
 
 __all__ = [
     "ITEMS",
@@ -49,13 +48,11 @@ __all__ = [
     "Mix",
     "PlanChoice",
     "PlanChoices",
-    "PlanMenu",
     "Report",
     "best_adaptive",
     "certificate_cost",
     "expected_performance",
     "forecast_checks",
-    "make_menu",
     "people_costs",
     "performance_job",
     "plan",

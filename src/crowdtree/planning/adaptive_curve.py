@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.bounds import checked_price, prices_by_question
-from crowdtree.frontiers import Goal
-from crowdtree.frontiers.all_plans import least_index
+from crowdtree.core.bounds import checked_price, prices_by_question
+from crowdtree.core.problem import Problem
+from crowdtree.core.text import rounded_up
+from crowdtree.designs.frontiers import Goal
+from crowdtree.designs.frontiers.all_plans import least_index
 from crowdtree.planning.choices import ExpectedPerformance, PlanChoice
-from crowdtree.policy import AdaptivePolicy, Policy
-from crowdtree.problem import Problem
+from crowdtree.policies import AdaptivePolicy, Policy
 from crowdtree.simulation import Estimate, Run, simulate
-from crowdtree.text import rounded_up
 
 Report = Callable[[float, str], None]
 """Receives the share of the work that is done (0 to 1), and what is being done."""

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crowdtree.fixed_plan import Plan
-from crowdtree.frontiers import Goal
-from crowdtree.policy import Policy, policy_from_dict
-from crowdtree.problem import Problem
-from crowdtree.result_methods import Framed, HtmlShown, Plotted, Saved
+from crowdtree.core.fixed_plan import Plan
+from crowdtree.core.problem import Problem
+from crowdtree.core.result_methods import Framed, HtmlShown, Plotted, Saved
+from crowdtree.core.text import amount, number, percent
+from crowdtree.designs.frontiers import Goal
+from crowdtree.policies import Policy, policy_from_dict
 from crowdtree.simulation import Estimate
-from crowdtree.text import amount, number, percent
 
 Kind = Literal["adaptive", "tree"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from crowdtree.planning.adaptive_curve import Report, expected_performance
 from crowdtree.planning.choices import ExpectedPerformance
-from crowdtree.policy import Policy
+from crowdtree.policies import Policy
 from crowdtree.simulation import simulate
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def people_costs(report: Report, policy: Policy[Any], people: Sequence[int]) -> 
     little.
 
     >>> import crowdtree as ct
-    >>> policy = ct.policy.PlanPolicy(ct.design(ct.example("table1")))
+    >>> policy = ct.policies.PlanPolicy(ct.design(ct.example("table1")))
     >>> costs = people_costs(lambda share, what: None, policy, [1, 2, 3])
     >>> costs[1], 0 < costs[2] < costs[3] < 2
     (0.0, True)

@@ -10,8 +10,9 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.bounds import prices_by_question
-from crowdtree.frontiers import Goal
+from crowdtree.core.bounds import prices_by_question
+from crowdtree.core.problem import Problem
+from crowdtree.designs.frontiers import Goal
 from crowdtree.planning.adaptive_curve import (
     ITEMS,
     AdaptiveCurve,
@@ -22,8 +23,7 @@ from crowdtree.planning.adaptive_curve import (
 )
 from crowdtree.planning.choices import Mix, PlanChoice
 from crowdtree.planning.trees import value_of
-from crowdtree.policy import AdaptivePolicy
-from crowdtree.problem import Problem
+from crowdtree.policies import AdaptivePolicy
 from crowdtree.simulation import simulate
 
 MAX_TRIED = 4

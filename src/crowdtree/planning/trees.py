@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.bounds import prices_by_question
-from crowdtree.designers import design, refuse_groups
-from crowdtree.errors import CrowdtreeError
-from crowdtree.fixed_plan import Vote
-from crowdtree.frontiers import Goal, Selection, frontier
-from crowdtree.frontiers.choice import OutOfReach
+from crowdtree.core.bounds import prices_by_question
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.fixed_plan import Vote
+from crowdtree.core.problem import DASH, Problem
+from crowdtree.designs.designers import design, refuse_groups
+from crowdtree.designs.frontiers import Goal, Selection, frontier
+from crowdtree.designs.frontiers.choice import OutOfReach
 from crowdtree.planning.choices import ExpectedPerformance, PlanChoice
-from crowdtree.policy import PlanPolicy
-from crowdtree.problem import DASH, Problem
+from crowdtree.policies import PlanPolicy
 from crowdtree.simulation import Estimate
 
 MAX_VOTES: dict[Vote, int] = {"margin": 25, "majority": 51}

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdtree.campaign import check_people
-from crowdtree.checking import check_call, check_share, named_options
-from crowdtree.errors import CrowdtreeError
-from crowdtree.policy import Policy
-from crowdtree.problem import Problem
-from crowdtree.result_methods import Framed, HtmlShown
-from crowdtree.rng import generator
+from crowdtree.campaign.engine import check_people
+from crowdtree.core.checking import check_call, check_share, named_options
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.problem import Problem
+from crowdtree.core.result_methods import Framed, HtmlShown
+from crowdtree.core.rng import generator
+from crowdtree.policies import Policy
 from crowdtree.simulation.batch_dawid_skene import dawid_skene, simulate_dawid_skene
 from crowdtree.simulation.crowd import Crowd, Recorded, Respondents
 from crowdtree.simulation.engine import REASONS
@@ -99,7 +99,7 @@ def simulate(
     Examples
     --------
     >>> import crowdtree as ct
-    >>> from crowdtree.policy import AdaptivePolicy
+    >>> from crowdtree.policies import AdaptivePolicy
     >>> problem = ct.example("table1").replace(worker_error=0.2)
     >>> run = simulate(problem, AdaptivePolicy(problem, target_error=0.01), items=2000)
     >>> bool(run.misclassification.high < 0.02), bool(10 < run.answers_per_item < 12)
@@ -163,7 +163,7 @@ def sweep(
     The parameters are those of :func:`simulate`.
 
     >>> import crowdtree as ct
-    >>> from crowdtree.policy import AdaptivePolicy
+    >>> from crowdtree.policies import AdaptivePolicy
     >>> problem = ct.example("table1")
     >>> policies = {f"target {t}": AdaptivePolicy(problem, t) for t in (0.1, 0.01)}
     >>> rows = sweep(problem, policies, {"as assumed": Crowd()}, items=500, jobs=1)
@@ -220,7 +220,7 @@ def tune_target(
     Examples
     --------
     >>> import crowdtree as ct
-    >>> from crowdtree.policy import AdaptivePolicy
+    >>> from crowdtree.policies import AdaptivePolicy
     >>> problem = ct.example("table1").replace(worker_error=0.2)
     >>> target = tune_target(problem, lambda t: AdaptivePolicy(problem, t), 0.01, items=2000)
     >>> 0.01 < target < 0.03

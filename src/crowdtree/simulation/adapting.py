@@ -6,9 +6,9 @@ from collections import deque
 from dataclasses import replace
 from typing import Any
 
-from crowdtree.policy import Policy
-from crowdtree.policy.monitor import Monitor
-from crowdtree.problem import Problem
+from crowdtree.core.problem import Problem
+from crowdtree.policies import Policy
+from crowdtree.policies.monitor import Monitor
 from crowdtree.simulation.crowd import Block
 from crowdtree.simulation.engine import Walk, blank
 from crowdtree.simulation.execution import Progress

@@ -14,12 +14,12 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree.errors import CrowdtreeError
-from crowdtree.likelihood import UNSURE
-from crowdtree.policy.base import decide, label_errors, normalised, product
-from crowdtree.policy.batch import nearest_codeword
-from crowdtree.problem import DASH, Problem
-from crowdtree.rng import generator
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.likelihood import UNSURE
+from crowdtree.core.problem import DASH, Problem
+from crowdtree.core.rng import generator
+from crowdtree.policies.base import decide, label_errors, normalised, product
+from crowdtree.policies.batch import nearest_codeword
 from crowdtree.simulation.crowd import Crowd, CrowdBlock
 from crowdtree.simulation.engine import REASONS
 from crowdtree.simulation.run import Run

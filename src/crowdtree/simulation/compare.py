@@ -11,20 +11,20 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from crowdtree.bounds import burnashev_guide, fano_floor
-from crowdtree.checking import check_call, named_options
-from crowdtree.designers import design
-from crowdtree.errors import CrowdtreeError
-from crowdtree.evaluation import Evaluation, evaluate
-from crowdtree.frontiers import Frontier, frontier
-from crowdtree.policy import AdaptivePolicy, BatchPolicy, PlanPolicy, Policy, expected_answers
-from crowdtree.policy.adaptive import Criterion
-from crowdtree.problem import Problem
-from crowdtree.result_methods import Framed, Plotted
+from crowdtree.core.bounds import burnashev_guide, fano_floor
+from crowdtree.core.checking import check_call, named_options
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.evaluation import Evaluation, evaluate
+from crowdtree.core.problem import Problem
+from crowdtree.core.result_methods import Framed, Plotted
+from crowdtree.core.tree import Tree
+from crowdtree.designs.designers import design
+from crowdtree.designs.frontiers import Frontier, frontier
+from crowdtree.designs.staffing import paper_plans
+from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy, Policy, expected_answers
+from crowdtree.policies.adaptive import Criterion
 from crowdtree.simulation.batch_dawid_skene import simulate_dawid_skene
 from crowdtree.simulation.run import Estimate, Run
-from crowdtree.staffing import paper_plans
-from crowdtree.tree import Tree
 
 __all__ = ["Comparison", "CurveRow", "PolicyRow", "compare_policies"]
 

@@ -16,13 +16,13 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree.checking import check_call, check_share, describe_type
-from crowdtree.errors import CrowdtreeError
-from crowdtree.likelihood import AnswerModel, Respondent
-from crowdtree.policy.item_prior import check_priors
-from crowdtree.policy.replay import as_answers, by_option, class_codes
-from crowdtree.problem import Problem, check_dependence
-from crowdtree.text import plural
+from crowdtree.core.checking import check_call, check_share, describe_type
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.likelihood import AnswerModel, Respondent
+from crowdtree.core.problem import Problem, check_dependence
+from crowdtree.core.text import plural
+from crowdtree.policies.item_prior import check_priors
+from crowdtree.policies.replay import as_answers, by_option, class_codes
 
 __all__ = ["Answers", "Block", "Crowd", "CrowdBlock", "Recorded", "Respondents"]
 
@@ -70,7 +70,7 @@ class Block(Protocol):
 
         `repeat` is how often the question was asked about the item before, `counts` how often each
         answer was given. With several sources a question is an option
-        (:func:`crowdtree.policy.base.to_option`), and `counts` has those of every source.
+        (:func:`crowdtree.policies.base.to_option`), and `counts` has those of every source.
         """
         ...
 

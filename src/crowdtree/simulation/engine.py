@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.likelihood import UNSURE, AnswerModel, answers_before
-from crowdtree.policy import AdaptivePolicy, Answer, BatchPolicy, Label, PlanPolicy, Policy
-from crowdtree.policy.base import Asked, decide, label_errors, normalised, product, to_option
-from crowdtree.policy.batch import nearest_codeword
-from crowdtree.policy.item_prior import start_of
-from crowdtree.policy.replay import MISSING
+from crowdtree.core.likelihood import UNSURE, AnswerModel, answers_before
+from crowdtree.core.tally import cast, leaders, vote_counts
+from crowdtree.policies import AdaptivePolicy, Answer, BatchPolicy, Label, PlanPolicy, Policy
+from crowdtree.policies.base import Asked, decide, label_errors, normalised, product, to_option
+from crowdtree.policies.batch import nearest_codeword
+from crowdtree.policies.item_prior import start_of
+from crowdtree.policies.replay import MISSING
 from crowdtree.simulation.crowd import Answers, Block
-from crowdtree.tally import cast, leaders, vote_counts
 
 __all__ = ["REASONS", "BlockRun", "Walk", "blank", "run_block", "run_steps"]
 

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from crowdtree.errors import CrowdtreeError, needing
-from crowdtree.policy import Policy
-from crowdtree.problem import Problem
+from crowdtree.core.errors import CrowdtreeError, needing
+from crowdtree.core.problem import Problem
+from crowdtree.policies import Policy
 from crowdtree.simulation.crowd import Respondents, describe_problem
 from crowdtree.simulation.engine import BlockRun, run_block, run_steps
 

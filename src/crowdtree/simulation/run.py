@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.bounds import checked_price
-from crowdtree.checking import check_call
-from crowdtree.errors import CrowdtreeError
-from crowdtree.policy.base import HANDED_OVER
-from crowdtree.policy.monitor import Alarm, Finding, Revision
-from crowdtree.problem import Problem
-from crowdtree.result_methods import Framed, Plotted, Saved
+from crowdtree.core.bounds import checked_price
+from crowdtree.core.checking import check_call
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.problem import Problem
+from crowdtree.core.result_methods import Framed, Plotted, Saved
+from crowdtree.core.stats import mean_half_width, wilson_interval
+from crowdtree.policies.base import HANDED_OVER
+from crowdtree.policies.monitor import Alarm, Finding, Revision
 from crowdtree.simulation.engine import REASONS, BlockRun
-from crowdtree.stats import mean_half_width, wilson_interval
 
 __all__ = ["Adaptation", "CalibrationRow", "Estimate", "Run", "mean_estimate", "share_estimate"]
 
@@ -81,7 +81,7 @@ class CalibrationRow(NamedTuple):
 
 
 class Adaptation(NamedTuple):
-    """How a campaign watched its table (:class:`crowdtree.policy.monitor.Monitor`).
+    """How a campaign watched its table (:class:`crowdtree.policies.monitor.Monitor`).
 
     Attributes
     ----------

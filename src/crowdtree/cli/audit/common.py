@@ -12,11 +12,11 @@ from crowdtree.audit import Audit, Forecast, Labels
 from crowdtree.audit.words import next_step
 from crowdtree.cli import inputs, streams
 from crowdtree.cli.options import share_option
-from crowdtree.errors import CrowdtreeError
-from crowdtree.files.audits import load_audit
-from crowdtree.files.losses import loss_classes, read_loss
-from crowdtree.problem import Problem
-from crowdtree.text import number, percent, plural
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.problem import Problem
+from crowdtree.core.text import number, percent, plural
+from crowdtree.io.audits import load_audit
+from crowdtree.io.losses import loss_classes, read_loss
 
 KEY_VARIABLE = "CROWDTREE_AUDIT_KEY"
 LEAST_KEY, MOST_KEY = 16, 1_000_000

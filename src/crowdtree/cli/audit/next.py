@@ -10,11 +10,11 @@ import typer
 from crowdtree.cli import render
 from crowdtree.cli.audit.common import AuditFile, Key, key_words, open_audit, read_key
 from crowdtree.cli.options import AsJson, check_outputs
-from crowdtree.errors import CrowdtreeError
-from crowdtree.files.atomic import write_atomically
-from crowdtree.files.audits import save_audit
-from crowdtree.files.exports import csv_lines
-from crowdtree.text import plural
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.text import plural
+from crowdtree.io.atomic import write_atomically
+from crowdtree.io.audits import save_audit
+from crowdtree.io.exports import csv_lines
 
 
 def next_verb(

@@ -18,9 +18,9 @@ from crowdtree.cli.audit.common import (
     show_forecast,
 )
 from crowdtree.cli.options import AsJson, Seed
-from crowdtree.errors import CrowdtreeError
-from crowdtree.files.audits import load_labels
-from crowdtree.text import number, plural
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.text import number, plural
+from crowdtree.io.audits import load_labels
 
 
 def plan_verb(

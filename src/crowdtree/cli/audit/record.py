@@ -18,8 +18,8 @@ from crowdtree.cli.audit.common import (
     show_standing,
 )
 from crowdtree.cli.options import AsJson
-from crowdtree.errors import CrowdtreeError, CrowdtreeWarning, one_line
-from crowdtree.files.audits import read_checks, save_audit
+from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning, one_line
+from crowdtree.io.audits import read_checks, save_audit
 
 
 def record_verb(

@@ -14,7 +14,7 @@ from crowdtree.cli.audit.common import (
     show_standing,
 )
 from crowdtree.cli.options import AsJson, Draw, check_draw, check_outputs
-from crowdtree.files.audits import load_audit
+from crowdtree.io.audits import load_audit
 
 
 def show_verb(
@@ -33,7 +33,7 @@ def show_verb(
     found = load_audit(inputs.source_of(audit), key=read_key(key))
     forecast = forecast_of(found)
     if draw is not None:
-        from crowdtree.plots.audits import draw_audit
+        from crowdtree.show.plots.audits import draw_audit
 
         draw_audit(found, draw)
 

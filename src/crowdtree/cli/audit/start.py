@@ -22,11 +22,11 @@ from crowdtree.cli.audit.common import (
     read_key,
 )
 from crowdtree.cli.options import AsJson, check_outputs
-from crowdtree.errors import CrowdtreeError
-from crowdtree.files.audits import load_labels, save_audit
-from crowdtree.files.gold import load_gold
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.text import number, percent, plural
+from crowdtree.io.audits import load_labels, save_audit
+from crowdtree.io.gold import load_gold
 from crowdtree.learning.answers import read_gold
-from crowdtree.text import number, percent, plural
 
 
 def start_verb(

@@ -9,8 +9,8 @@ import typer
 from crowdtree.cli import inputs, render
 from crowdtree.cli.audit.common import AuditFile, Key, read_key
 from crowdtree.cli.options import AsJson
-from crowdtree.files.audits import verify_audit
-from crowdtree.text import number, percent, plural
+from crowdtree.core.text import number, percent, plural
+from crowdtree.io.audits import verify_audit
 
 
 def verify_verb(

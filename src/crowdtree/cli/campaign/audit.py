@@ -11,7 +11,7 @@ from crowdtree.cli import render
 from crowdtree.cli.audit.common import Confidence
 from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, next_step, opened
 from crowdtree.cli.options import AsJson, check_outputs, share_option
-from crowdtree.errors import CrowdtreeError
+from crowdtree.core.errors import CrowdtreeError
 
 
 def audit_verb(
@@ -48,13 +48,13 @@ def audit_verb(
     if certificate is not None and certificate.suffix.lower() != ".json":
         raise CrowdtreeError(f"{certificate}: audits are kept as .json; use that extension")
     check_outputs([certificate])
-    checking = import_server("crowdtree.store.audits.checking")
-    reports = import_server("crowdtree.store.audits.report")
+    checking = import_server("crowdtree.server.store.audits.checking")
+    reports = import_server("crowdtree.server.store.audits.report")
     with opened(database) as store:
         if bound is not None:
             store.write(lambda c: checking.start(c, number, bound, store.clock(), confidence))
         if calibrate:
-            feeding = import_server("crowdtree.store.audits.feeding")
+            feeding = import_server("crowdtree.server.store.audits.feeding")
             store.write(lambda c: feeding.calibrate(c, store.audits, number, store.clock()))
         token = ""
         if link is not None:
@@ -86,6 +86,6 @@ def audit_verb(
 
 
 def _write(path: Path, data: Any) -> None:
-    from crowdtree.files.yaml_json import write_document
+    from crowdtree.io.yaml_json import write_document
 
     write_document(path, data)

@@ -20,8 +20,8 @@ from crowdtree.cli.campaign.database import (
     opened,
 )
 from crowdtree.cli.options import AsJson
-from crowdtree.errors import CrowdtreeError
-from crowdtree.text import plural
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.text import plural
 
 Workers = Annotated[
     list[str],
@@ -61,11 +61,11 @@ def exclude_verb(
     people, start = [worker_number(text) for text in workers], _time(since)
     with opened(database) as store:
         if dry_run:
-            preview = import_server("crowdtree.store.corrections.preview").preview
+            preview = import_server("crowdtree.server.store.corrections.preview").preview
             found = store.read(partial(preview, number=number, workers=people, since=start))
             _show_preview(as_json, found)
             return
-        exclude = import_server("crowdtree.store.corrections.excluding").exclude
+        exclude = import_server("crowdtree.server.store.corrections.excluding").exclude
         options = {"since": start, "reason": reason.strip(), "block": block}
         made = store.write(
             partial(exclude, number=number, workers=people, now=store.clock(), **options)
@@ -93,11 +93,11 @@ def include_verb(
     people = [worker_number(text) for text in workers]
     with opened(database) as store:
         if dry_run:
-            preview = import_server("crowdtree.store.corrections.preview").preview
+            preview = import_server("crowdtree.server.store.corrections.preview").preview
             found = store.read(partial(preview, number=number, workers=people, lift=True))
             _show_preview(as_json, found)
             return
-        include = import_server("crowdtree.store.corrections.excluding").include
+        include = import_server("crowdtree.server.store.corrections.excluding").include
         made = store.write(
             partial(
                 include, number=number, workers=people, now=store.clock(), reason=reason.strip()
@@ -129,7 +129,7 @@ def reopen_verb(
     """
     if bool(tasks) == everything:
         raise CrowdtreeError("reopen: expected names of items, or --all")
-    reopen = import_server("crowdtree.web.services.corrections").reopen_items
+    reopen = import_server("crowdtree.server.web.services.corrections").reopen_items
     with opened(database) as store:
         found = reopen(store, number, None if everything else tasks)
 

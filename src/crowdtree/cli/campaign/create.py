@@ -22,9 +22,9 @@ from crowdtree.cli.options import (
 )
 from crowdtree.cli.policy import check_target, chosen_policy, refuse_unused
 from crowdtree.cli.streams import STANDARD_INPUT
-from crowdtree.errors import CrowdtreeError
-from crowdtree.fixed_plan import Plan
-from crowdtree.policy.spec import PolicySpec, make_policy
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.fixed_plan import Plan
+from crowdtree.policies.spec import PolicySpec, make_policy
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ def create_verb(
 
       crowdtree campaign create plan.json --set price=0.05 --set budget=100
     """
-    store_module = import_server("crowdtree.store")
-    campaigns = import_server("crowdtree.store.owner.campaigns")
+    store_module = import_server("crowdtree.server.store")
+    campaigns = import_server("crowdtree.server.store.owner.campaigns")
     policy = _policy(file, options)
     policy.problem.require_yes_no("campaign")  # before a database is made
     settings = store_module.checked_settings(_settings(setting or []))

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import typer
 
-from crowdtree.errors import CrowdtreeError, needing
+from crowdtree.core.errors import CrowdtreeError, needing
 
 if TYPE_CHECKING:
-    from crowdtree.store import Store
+    from crowdtree.server.store import Store
 
 MOST_NUMBER = 2**53
 Number = Annotated[
@@ -128,8 +128,8 @@ def one_line() -> Iterator[None]:
 @contextmanager
 def opened(database: str, new: bool = False) -> Iterator[Store]:
     """Open a database, created only if `new` is set; errors take one line."""
-    from crowdtree.store import Store
-    from crowdtree.store.db.activity import COMMAND_LINE, acting
+    from crowdtree.server.store import Store
+    from crowdtree.server.store.db.activity import COMMAND_LINE, acting
 
     if not new:
         check_exists(database)
@@ -145,10 +145,10 @@ def import_server(name: str) -> Any:
 
 def media_place(database: str, media: str | None) -> str:
     """Where uploaded media are: what was given, or the folder next to the database."""
-    return media or str(import_server("crowdtree.web.serve").beside(database, "-media"))
+    return media or str(import_server("crowdtree.server.web.serve").beside(database, "-media"))
 
 
 def opened_media(database: str, media: str | None) -> Any:
     """The uploaded media of all campaigns."""
-    files = import_server("crowdtree.web.media_files")
+    files = import_server("crowdtree.server.web.media_files")
     return files.open_media(media_place(database, media))

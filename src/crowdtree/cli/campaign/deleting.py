@@ -19,7 +19,7 @@ from crowdtree.cli.campaign.database import (
     opened_media,
 )
 from crowdtree.cli.options import AsJson
-from crowdtree.text import plural
+from crowdtree.core.text import plural
 
 
 def delete_verb(
@@ -37,7 +37,7 @@ def delete_verb(
 
       crowdtree campaign delete 1 --name Birds
     """
-    delete = import_server("crowdtree.web.services.deleting").delete_campaign
+    delete = import_server("crowdtree.server.web.services.deleting").delete_campaign
     files = opened_media(database, media)
     with opened(database) as store:
         gone = delete(store, files, number, name)
@@ -63,7 +63,7 @@ def erase_worker_verb(
 
       crowdtree campaign erase-worker 1 --worker 7
     """
-    erase = import_server("crowdtree.web.services.deleting").erase_worker
+    erase = import_server("crowdtree.server.web.services.deleting").erase_worker
     who = worker_number(worker)
     with opened(database) as store:
         erase(store, number, who)

@@ -18,7 +18,7 @@ from crowdtree.cli.campaign.database import (
     opened_media,
 )
 from crowdtree.cli.options import AsJson
-from crowdtree.text import plural
+from crowdtree.core.text import plural
 
 
 def duplicate_verb(
@@ -39,7 +39,7 @@ def duplicate_verb(
 
       crowdtree campaign duplicate 1 --items --name "Second round"
     """
-    service = import_server("crowdtree.web.services.duplicates")
+    service = import_server("crowdtree.server.web.services.duplicates")
     files = opened_media(database, media)
     with opened(database) as store:
         made = service.duplicate_campaign(store, files, number, name, items)

@@ -11,8 +11,8 @@ from crowdtree.cli import render
 from crowdtree.cli.campaign.corrections import Reason
 from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, next_step, opened
 from crowdtree.cli.options import AsJson
-from crowdtree.errors import CrowdtreeError
-from crowdtree.text import plural, short
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.text import plural, short
 
 Pairs = list[str] | None
 
@@ -41,7 +41,7 @@ def correct_verb(
     """
     if (label is None) != undo:
         raise CrowdtreeError("correct: expected a class, or --undo")
-    correct = import_server("crowdtree.web.services.corrections").correct_labels
+    correct = import_server("crowdtree.server.web.services.corrections").correct_labels
     with opened(database) as store:
         found = correct(store, number, {task: label}, reason.strip())
 
@@ -72,7 +72,7 @@ def withdraw_verb(
 
       crowdtree campaign withdraw 1 photo-17 photo-23 --reason "broken images"
     """
-    withdraw = import_server("crowdtree.web.services.corrections").withdraw_items
+    withdraw = import_server("crowdtree.server.web.services.corrections").withdraw_items
     with opened(database) as store:
         found = withdraw(store, number, tasks, reason.strip())
 
@@ -104,8 +104,8 @@ def edit_verb(
     columns = _pairs(values or [], "--column")
     if not columns:
         raise CrowdtreeError("edit: expected --column, such as text='A small bird'")
-    common = import_server("crowdtree.store.corrections.common")
-    editing = import_server("crowdtree.store.corrections.editing")
+    common = import_server("crowdtree.server.store.corrections.common")
+    editing = import_server("crowdtree.server.store.corrections.editing")
     with opened(database) as store:
         item = store.read(lambda c: common.find_items(c, number, [task]))[0].id
         made = (number, item, columns, store.clock(), reason.strip())
@@ -137,7 +137,7 @@ def reword_verb(
     explained = _pairs(classes or [], "--class")
     if not asked and not explained:
         raise CrowdtreeError("reword: expected --question or --class, such as flies='Does it fly?'")
-    edit = import_server("crowdtree.store.corrections.editing").edit_texts
+    edit = import_server("crowdtree.server.store.corrections.editing").edit_texts
     with opened(database) as store:
         values = {"questions": asked, "classes": explained, "reason": reason.strip()}
         found = store.write(partial(edit, number=number, now=store.clock(), **values))

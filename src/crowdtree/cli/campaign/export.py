@@ -13,10 +13,10 @@ import typer
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, opened
 from crowdtree.cli.options import AsJson, check_outputs, with_options
-from crowdtree.errors import CrowdtreeError
-from crowdtree.files import exports
-from crowdtree.files.atomic import write_atomically
-from crowdtree.text import plural
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.text import plural
+from crowdtree.io import exports
+from crowdtree.io.atomic import write_atomically
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def reports_verb(number: Number, target: Target, database: Database = HERE) -> N
 
 
 def _export(number: int, target: Target, database: str, what: str, columns: bool = True) -> None:
-    service = import_server("crowdtree.web.services.exports")
+    service = import_server("crowdtree.server.web.services.exports")
     with opened(database) as store:
         made = service.export(store, number, what, columns)
         names, pieces = made.columns, made.pieces

@@ -21,9 +21,9 @@ from crowdtree.cli.campaign.database import (
 )
 from crowdtree.cli.options import AsJson, with_options
 from crowdtree.cli.streams import STANDARD_INPUT
-from crowdtree.errors import CrowdtreeError
-from crowdtree.files.items import item_format
-from crowdtree.text import percent, plural, short
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.text import percent, plural, short
+from crowdtree.io.items import item_format
 
 WORDS = ("text", "markdown", "alt", "image", "audio", "video")
 """Columns that say what an item is; the first that it has is listed."""
@@ -88,7 +88,7 @@ def items_verb(
 
 
 def _list(number: int, search: Search, most: int, database: str, as_json: bool) -> None:
-    queries = import_server("crowdtree.store.queries.items")
+    queries = import_server("crowdtree.server.store.queries.items")
     wish = {name: (value or "").strip() for name, value in asdict(search).items()}
     with opened(database) as store:
         found = store.read(partial(queries.page_of_items, number=number, most=most, **wish))
@@ -123,7 +123,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _add(number: int, file: str, media: str | None, database: str, as_json: bool) -> None:
-    items = import_server("crowdtree.web.services.items")
+    items = import_server("crowdtree.server.web.services.items")
     source = inputs.source_of(file)
     single_line = file == STANDARD_INPUT and source.name.endswith(".json")
     kind = "jsonl" if single_line else item_format(source.name)

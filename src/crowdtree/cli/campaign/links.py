@@ -36,8 +36,8 @@ def join_link_verb(
       crowdtree campaign join-link 1 --url https://label.example
     """
     base = base_url(url)
-    rows = import_server("crowdtree.store.db.campaign_row")
-    people = import_server("crowdtree.store.owner.people")
+    rows = import_server("crowdtree.server.store.db.campaign_row")
+    people = import_server("crowdtree.server.store.owner.people")
     with opened(database) as store:
 
         def make(connection: Any) -> str:
@@ -64,8 +64,8 @@ def invite_verb(
       crowdtree campaign invite 1 Ann Bob --url https://label.example
     """
     base = base_url(url)
-    rows = import_server("crowdtree.store.db.campaign_row")
-    people = import_server("crowdtree.store.owner.people")
+    rows = import_server("crowdtree.server.store.db.campaign_row")
+    people = import_server("crowdtree.server.store.owner.people")
     with opened(database) as store:
 
         def make(connection: Any) -> dict[str, str]:

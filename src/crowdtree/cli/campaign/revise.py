@@ -10,12 +10,12 @@ import typer
 from crowdtree.cli import inputs, render
 from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, next_step, opened
 from crowdtree.cli.options import AsJson, File
-from crowdtree.errors import CrowdtreeError
-from crowdtree.policy.spec import revised_policy
-from crowdtree.reading import Source
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.reading import Source
+from crowdtree.policies.spec import revised_policy
 
 if TYPE_CHECKING:
-    from crowdtree.store.types import AnyPolicy
+    from crowdtree.server.store.types import AnyPolicy
 
 
 def revise_verb(
@@ -36,8 +36,8 @@ def revise_verb(
 
       crowdtree campaign revise 1 learned.json --reason "learned from 2,000 answers"
     """
-    rows = import_server("crowdtree.store.db.campaign_row")
-    revisions = import_server("crowdtree.store.owner.revisions")
+    rows = import_server("crowdtree.server.store.db.campaign_row")
+    revisions = import_server("crowdtree.server.store.owner.revisions")
     with opened(database) as store:
         present = store.read(lambda c: rows.get_campaign(c, number))
         policy = _policy(file, present.make_policy())
@@ -67,7 +67,7 @@ def _defined(source: Source) -> AnyPolicy | None:
     """Read the policy of a definition, or nothing if the file holds something else."""
     from pydantic import ValidationError
 
-    jobs = import_server("crowdtree.web.plan_jobs")
+    jobs = import_server("crowdtree.server.web.plan_jobs")
     try:
         data = json.loads(source.read_text())
     except (ValueError, RecursionError):  # what is wrong is said when it is read as a problem

@@ -35,8 +35,8 @@ def sign_link_verb(
 
       crowdtree campaign sign-link 1 https://label.example/join/TOKEN ann bob
     """
-    derived = import_server("crowdtree.store.derived")
-    rows = import_server("crowdtree.store.db.campaign_row")
+    derived = import_server("crowdtree.server.store.derived")
+    rows = import_server("crowdtree.server.store.db.campaign_row")
     with opened(database) as store:
         campaign = store.read(lambda c: rows.get_campaign(c, number))
     key = derived.signing_key(campaign.secret, campaign.settings.signing_key)

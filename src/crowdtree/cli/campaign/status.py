@@ -34,7 +34,10 @@ def start_verb(
 
       crowdtree campaign start 1
     """
-    items, files = import_server("crowdtree.web.services.items"), opened_media(database, media)
+    items, files = (
+        import_server("crowdtree.server.web.services.items"),
+        opened_media(database, media),
+    )
     with opened(database) as store:
         missing = items.missing_media(store, number, files)
     if missing:
@@ -69,7 +72,7 @@ def finish_verb(number: Number, database: Database = HERE, as_json: AsJson = Fal
 
 
 def _move(number: int, status: str, database: str, as_json: bool, then: str) -> None:
-    campaigns = import_server("crowdtree.store.owner.campaigns")
+    campaigns = import_server("crowdtree.server.store.owner.campaigns")
     with opened(database) as store:
         store.write(lambda c: campaigns.set_status(c, number, status, store.clock()))
 
@@ -93,8 +96,8 @@ def status_verb(
 
       crowdtree campaign status 1
     """
-    rows = import_server("crowdtree.store.db.campaign_row")
-    progress = import_server("crowdtree.store.queries.progress").progress
+    rows = import_server("crowdtree.server.store.db.campaign_row")
+    progress = import_server("crowdtree.server.store.queries.progress").progress
     with opened(database) as store:
         if number is None:
             numbers = [row.id for row in store.read(rows.list_campaigns)]
@@ -120,7 +123,7 @@ def _next(database: str, found: list[dict[str, Any]]) -> str:
     if not found:
         return next_step(database, "campaign", "create", "example:animals")
     row = found[0]
-    left_to_owner = import_server("crowdtree.store.db.campaign_row").LEFT_TO_OWNER
+    left_to_owner = import_server("crowdtree.server.store.db.campaign_row").LEFT_TO_OWNER
     if row["status"] == "running" and row["status_reason"] == left_to_owner:
         return next_step(database, "campaign", "finish", row["id"])
     if not row["items"]["total"]:

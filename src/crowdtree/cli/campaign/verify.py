@@ -21,7 +21,7 @@ def verify_verb(number: Number, database: Database = HERE, as_json: AsJson = Fal
 
       crowdtree campaign verify 1
     """
-    verify = import_server("crowdtree.store.replay.verify").verify
+    verify = import_server("crowdtree.server.store.replay.verify").verify
     with opened(database) as store, progress(verify_words) as report:
         found = store.read(lambda c: verify(c, number, report))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from crowdtree.cli import inputs, options, streams
 from crowdtree.cli.options import given
-from crowdtree.reading import shown
+from crowdtree.core.reading import shown
 
 __all__ = ["again", "command", "console", "emit"]
 

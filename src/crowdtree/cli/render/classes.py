@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from crowdtree.evaluation import Evaluation
-from crowdtree.per_class import confusion_columns
-from crowdtree.plots.text import distinct
-from crowdtree.text import percent, percent_cell, plural, short
+from crowdtree.core.evaluation import Evaluation
+from crowdtree.core.per_class import confusion_columns
+from crowdtree.core.text import percent, percent_cell, plural, short
+from crowdtree.show.plots.text import distinct
 
 MOST_CLASSES = 12
 """Classes that are printed without `--full`, those of the least precision first."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from crowdtree.cli.render.learned import _table
-from crowdtree.judging.result import Judgement
-from crowdtree.report.judging import LABELS, judgement_size, judgement_tables
+from crowdtree.learning.judges.result import Judgement
+from crowdtree.show.report.judging import LABELS, judgement_size, judgement_tables
 
 MOST_ROWS, MOST_COLUMNS = 16, 4
 

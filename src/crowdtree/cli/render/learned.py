@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from crowdtree.core.text import percent, plural, short
 from crowdtree.learning.compare import against_assumed, confused_pairs
-from crowdtree.report.learned_tables import (
+from crowdtree.show.report.learned_tables import (
     accuracy_words,
     label_worth,
     ranked_flags,
     share,
     worst_cells,
 )
-from crowdtree.text import percent, plural, short
 
 MOST_WORKERS = 16
 MOST_QUESTIONS = 12

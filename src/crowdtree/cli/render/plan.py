@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from crowdtree import files
+from crowdtree import io as files
 from crowdtree.cli import render
 from crowdtree.cli.options import PlanOutputs
-from crowdtree.designers.optimal import LESS_MISCLASSIFIED
-from crowdtree.errors import listing
-from crowdtree.evaluation import Evaluation
-from crowdtree.frontiers import Goal
+from crowdtree.core.errors import listing
+from crowdtree.core.evaluation import Evaluation
+from crowdtree.core.problem import Problem
+from crowdtree.core.text import amount, number, percent, plural
+from crowdtree.core.tree import Tree
+from crowdtree.designs.designers.optimal import LESS_MISCLASSIFIED
+from crowdtree.designs.frontiers import Goal
 from crowdtree.planning import best_adaptive
-from crowdtree.plots import draw_tree
-from crowdtree.plots.tree_fold import views
-from crowdtree.plots.tree_model import Facts
-from crowdtree.problem import Problem
-from crowdtree.text import amount, number, percent, plural
-from crowdtree.tree import Tree
+from crowdtree.show.plots import draw_tree
+from crowdtree.show.plots.tree_fold import views
+from crowdtree.show.plots.tree_model import Facts
 
 MAX_QUICK_CELLS = 2500
 """Classes times questions up to which an adaptive policy is simulated beside a tree."""

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from crowdtree.text import percent, plural
+from crowdtree.core.text import percent, plural
 
 Words = tuple[str, float | None]
 """What to show, and the share that is done where it is known."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdtree.text import amount, duration, number, percent, plural
+from crowdtree.core.text import amount, duration, number, percent, plural
 
 BUDGET_SPENT = "the budget is spent"
 """Why a campaign was paused that cannot go on as it is."""

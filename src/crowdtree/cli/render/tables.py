@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from crowdtree.fixed_plan import Plan
-from crowdtree.text import number, percent, percent_range, plural
+from crowdtree.core.fixed_plan import Plan
+from crowdtree.core.text import number, percent, percent_range, plural
 
 MOST_POINTS = 12
 

@@ -1,0 +1,1 @@
+"""A campaign with no clock and no database: each item's course, and what explains it."""

@@ -1,0 +1,1 @@
+"""The mathematics below everything: problems, likelihood, votes, trees, plans and their errors."""

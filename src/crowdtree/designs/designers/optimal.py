@@ -1,0 +1,293 @@
+"""Proven optimal trees, with a certificate that can be checked (docs/model.md, section 8)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.core.checking import check_call
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.evaluation import evaluate
+from crowdtree.core.outcomes import DASH, SEVERAL
+from crowdtree.core.problem import Problem
+from crowdtree.core.tree import Certificate, Tree
+from crowdtree.designs.designers.greedy import fc, fm
+from crowdtree.designs.designers.grow import refuse_unsplit
+from crowdtree.designs.designers.loss_search import MOST_SETS, LossSearch, TooLarge, class_weights
+from crowdtree.designs.designers.parts_search import PartsSearch, one_vote_error
+
+if TYPE_CHECKING:  # importing it compiles
+    from crowdtree.designs.designers.exact.solution import Limits
+
+Objective = Literal["additive", "exact"]
+LESS_MISCLASSIFIED = "less misclassified"
+"""Status of a greedy tree that misclassifies less than the tree of least additive error."""
+FloatArray = NDArray[np.float64]
+Progress = Callable[[float, float, int], None]
+"""Called about once a second with the best value, the proven lower bound and the sets searched."""
+
+
+def optimal(
+    problem: Problem,
+    objective: Objective | None = None,
+    *,
+    time_limit: float | None = None,
+    gap_limit: float = 0.0,
+    node_limit: int | None = None,
+    memory_limit: float = 2e9,
+    progress: Progress | None = None,
+) -> Tree:
+    """Search all trees and prove which is best.
+
+    Without an `objective` the search minimises the additive error, an upper bound of the
+    misclassification, and its tree is compared with the greedy ones: the tree that misclassifies
+    least is returned, and the certificate says how far its additive error is from the bound.
+    For a problem with a loss the additive risk is minimised: an error weighs the largest loss of
+    the labels in the wrong branch (docs/model.md, section 15).
+
+    ``V(S) = min_q [sum_{i in S} p_i e_{q,i} + sum_a V(S_a)]`` for the additive error, where a class
+    with several right answers is in each of their parts with an equal part of its share; for the
+    exact misclassification the weights of the classes shrink along the path by ``1 - e``.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    objective
+        ``"additive"`` or ``"exact"`` (the misclassification itself, for questions with two answers,
+        one of them right); the search then returns the tree that is best by that objective.
+    time_limit
+        Seconds for the whole call, after which the best tree so far is returned, with its proven
+        gap. Compiling, which may be necessary at the first use, does not count.
+    gap_limit
+        Stop when (value - lower bound) / value is at most this.
+    node_limit
+        Sets to search; unlike a time limit it gives the same result on every machine.
+    memory_limit
+        Bytes for the cache of solved sets; when it is full, the search evicts entries and goes on.
+    progress
+        Called about once a second.
+
+    Returns
+    -------
+    Tree
+        Its ``certificate`` states what is proven. Ctrl-C also returns the best tree so far.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> tree = ct.design(ct.example("table1"), "optimal")
+    >>> tree.certificate.status, round(tree.certificate.value, 6), tree.certificate.gap
+    ('optimal', 0.085, 0.0)
+    """
+    began = time.monotonic()
+    searched: Objective = objective or "additive"
+    if searched not in get_args(Objective):
+        raise CrowdtreeError(f'objective: must be "additive" or "exact", got {objective!r}')
+    check_limits(time_limit, gap_limit, node_limit, memory_limit)
+    limits: Limits = {
+        "time_limit": time_limit,
+        "began": began,
+        "gap_limit": gap_limit,
+        "node_limit": node_limit,
+        "memory_limit_bytes": int(memory_limit),
+        "progress": progress,
+    }
+    if problem.loss is not None and objective == "exact":
+        raise CrowdtreeError(
+            'objective: "exact" is for 0/1 loss; use "additive" for a problem with a loss'
+        )
+    if not _has_two_parts(problem):
+        return _by_parts(problem, objective, limits)
+    applies = np.all(problem.outcome != DASH, axis=1)
+    if not np.any(applies & np.any(problem.outcome != problem.outcome[:, :1], axis=1)):
+        refuse_unsplit(problem)
+    if problem.loss is not None:
+        return _least_risk(problem, limits)
+    from crowdtree.designs.designers import exact
+
+    rivals = [] if objective == "additive" else [fm(problem), fc(problem)]
+    solve = exact.solve_additive if searched == "additive" else exact.solve_exact
+    found = solve(problem.outcome, problem.worker_error, problem.prior, **limits)
+    if not len(found.question):
+        refuse_unsplit(problem)
+    shape = found.question.astype(np.int32), found.children.astype(np.int32)
+    tree = Tree(problem, *shape, "optimal")
+    # Groups cost the same in every tree, so they shift the value and its bound equally.
+    lower = _value(tree, searched) - max(found.value - found.lower_bound, 0.0)
+    status = found.status
+    if searched != objective or (searched == "exact" and status != "optimal"):
+        best = _least_misclassified(tree, rivals)
+        if best is not tree:
+            tree = best
+            status = LESS_MISCLASSIFIED if status == "optimal" else status
+    return _certified(tree, searched, _value(tree, searched) - lower, status, found.nodes)
+
+
+def _has_two_parts(problem: Problem) -> bool:
+    """Whether every question splits a set of classes into two that share none."""
+    fractional = problem.dash == "either" and bool((problem.outcome == DASH).any())
+    several = bool((problem.outcome == SEVERAL).any())
+    return bool(problem.n_answers.max() == 2 and problem.unsure is None) and not (
+        fractional or several
+    )
+
+
+def _by_parts(problem: Problem, objective: Objective | None, limits: Limits) -> Tree:
+    """Tree of least additive risk for questions with any number of answers.
+
+    Without an `objective` and a loss, the least misclassified of it and the greedy trees.
+    """
+    if objective == "exact":
+        raise CrowdtreeError(
+            'objective: "exact" is for questions with two answers, one of them right; use '
+            '"additive"'
+        )
+    greedy = [fm(problem), fc(problem)]
+    search = PartsSearch(problem, one_vote_error(problem), **limits)
+    values = [search.value_of(tree) for tree in greedy]
+    tree = replace(greedy[int(np.argmin(values))], method="optimal")
+    shape = search.solve(min(values), max_nodes=2 * max(tree.n_nodes for tree in greedy))
+    if shape is not None:
+        tree = Tree(problem, shape.question, shape.children, "optimal")
+    status = search.status
+    if objective is None and problem.loss is None:
+        least = _least_misclassified(tree, greedy)
+        if least is not tree:
+            tree, status = least, LESS_MISCLASSIFIED if status == "optimal" else status
+    value = _value(tree, "additive")
+    lower = value if status == "optimal" else min(search.lower, value)
+    gap = (value - lower) / value if value > 0 else 0.0
+    proof = Certificate("additive", value, lower, gap, status, search.nodes)
+    return replace(tree, certificate=proof)
+
+
+def _least_misclassified(tree: Tree, rivals: Sequence[Tree]) -> Tree:
+    """Compare a tree with the greedy ones: the one that misclassifies least, itself if equal."""
+    best, least = tree, evaluate(tree).misclassification
+    for rival in rivals:
+        wrong = evaluate(rival).misclassification
+        if wrong < least * (1 - 1e-12):
+            best, least = replace(rival, method=f"optimal ({rival.method})"), wrong
+    return best
+
+
+def _certified(tree: Tree, objective: str, below: float, status: str, nodes: int) -> Tree:
+    """The tree with its certificate; no tree has a value that is smaller by more than `below`."""
+    value = _value(tree, objective)
+    lower = max(value - below, 0.0)
+    gap = (value - lower) / value if value > 0 else 0.0
+    return replace(tree, certificate=Certificate(objective, value, lower, gap, status, nodes))
+
+
+def _least_risk(problem: Problem, limits: Limits) -> Tree:
+    """Tree of least additive risk, proven; a bracketed one where there are too many sets.
+
+    Where a mistake costs a class the same whatever the label, weights of classes are enough and the
+    compiled search serves. It also brackets large problems: with each class's smallest loss its
+    bound holds for the risk, with the largest one its tree is a candidate.
+    """
+    least, largest = class_weights(problem)
+    if np.array_equal(least, largest):
+        tree, below, status, nodes = _weighted(problem, largest, limits)
+        return _certified(tree, "additive", below, status, nodes)
+    time_limit, node_limit = limits["time_limit"], limits["node_limit"]
+    deadline = None if time_limit is None else limits["began"] + time_limit / 2
+    most = min(node_limit or MOST_SETS, MOST_SETS)
+    search = LossSearch(problem, most_sets=most, deadline=deadline)
+    try:
+        shape = search.solve()
+    except (TooLarge, KeyboardInterrupt):
+
+        def until(share: float) -> Limits:
+            """Limits of a search that ends when a share of the time has passed."""
+            return {**limits, "time_limit": None if time_limit is None else share * time_limit}
+
+        _, proven, _, _ = _weighted(problem, least, until(0.75), bound=True)
+        trees = [_weighted(problem, largest, until(1.0))[0], fm(problem)]
+        tree = min(trees, key=lambda tree: evaluate(tree).additive_risk)
+        tree = replace(tree, method="optimal")
+        below = _value(tree, "additive") - proven
+        status = "time limit" if time_limit is not None else "node limit"
+        return _certified(tree, "additive", below, status, len(search.splits))
+    tree = Tree(problem, shape.question, shape.children, "optimal")
+    return _certified(tree, "additive", 0.0, "optimal", len(search.splits))
+
+
+def _weighted(
+    problem: Problem, weight: FloatArray, limits: Limits, bound: bool = False
+) -> tuple[Tree, float, str, int]:
+    """Tree for errors weighed by class, how far it may be from the best, and how it was found.
+
+    With `bound`: the proven lower bound itself in place of the distance.
+    """
+    from crowdtree.designs.designers import exact
+
+    found = exact.solve_additive(
+        problem.outcome, problem.worker_error * weight, problem.prior, **limits
+    )
+    shape = found.question.astype(np.int32), found.children.astype(np.int32)
+    tree = Tree(problem, *shape, "optimal")
+    proven = found.lower_bound if bound else max(found.value - found.lower_bound, 0.0)
+    return tree, proven, found.status, found.nodes
+
+
+def verify(tree: Tree, certificate: Certificate | None = None) -> Certificate:
+    """Check a certificate against the tree, without the search that made it.
+
+    The value is recomputed by the oracle (:func:`crowdtree.core.evaluation`), and the numbers must
+    agree with each other. The lower bound itself rests on the search.
+
+    Returns
+    -------
+    Certificate
+        The one that was checked.
+
+    Examples
+    --------
+    >>> import crowdtree as ct
+    >>> ct.verify(ct.design(ct.example("table1"), "optimal")).status
+    'optimal'
+    """
+    check_call(verify, locals())
+    claim = certificate or tree.certificate
+    if claim is None:
+        raise CrowdtreeError(f"verify: a tree made by {tree.method!r} has no certificate")
+    value = _value(tree, claim.objective)
+    slack = 1e-9 * max(value, 1e-300)
+    if abs(value - claim.value) > slack:
+        raise CrowdtreeError(
+            f"verify: the certificate says {claim.value:.12g}, but the tree has {value:.12g}"
+        )
+    if claim.lower_bound > value + slack:
+        raise CrowdtreeError(
+            f"verify: the lower bound {claim.lower_bound:.12g} is above the value {value:.12g}"
+        )
+    gap = (value - claim.lower_bound) / value if value > 0 else 0.0
+    if abs(gap - claim.gap) > 1e-9 or (claim.status == "optimal" and gap > 1e-9):
+        raise CrowdtreeError(f"verify: the gap is {gap:.6g}, not {claim.gap:.6g} ({claim.status})")
+    return claim
+
+
+def _value(tree: Tree, objective: str) -> float:
+    worth = evaluate(tree)
+    return worth.additive_risk if objective == "additive" else worth.misclassification
+
+
+def check_limits(
+    time_limit: float | None, gap_limit: float, node_limit: int | None, memory_limit: float
+) -> None:
+    """Refuse limits of the search that are negative, not a number or too small."""
+    for name, limit, least in (
+        ("time_limit", time_limit, 0.0),
+        ("gap_limit", gap_limit, 0.0),
+        ("node_limit", node_limit, 1),
+        ("memory_limit", memory_limit, 1e6),
+    ):
+        if limit is not None and not limit >= least:
+            raise CrowdtreeError(f"{name}: must be at least {least:g}, got {limit!r}")

@@ -1,0 +1,276 @@
+"""Vote options: for every number of votes, the error and the answers of every cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crowdtree.core import voting
+from crowdtree.core.bounds import checked_price
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.fixed_plan import Vote
+from crowdtree.core.plurality import ENDLESS
+from crowdtree.core.problem import DASH, Problem
+from crowdtree.core.tree import Tree
+from crowdtree.core.votes import VOTES, CellVotes, answer_rows, branch_chances, two_verdicts
+
+FloatArray = NDArray[np.float64]
+Index = NDArray[np.intp] | NDArray[np.int32] | np.intp
+LEAST_PRICE, MOST_PRICE = 1e-12, 1e12  # beyond, products of price and error overflow or underflow
+KEPT_CELLS = 20_000_000
+"""Cells of (option, question, class) up to which the whole table is kept in memory."""
+MAX_MARGIN_STATES = 2_500
+"""States of a margin vote over several answers; a larger margin is no option."""
+
+
+class Branching(NamedTuple):
+    """What a vote does at a node: one entry per option, (branch,) and class.
+
+    `error` is the chance of a branch that is wrong for the class.
+    """
+
+    chance: FloatArray
+    error: FloatArray
+    cost: FloatArray
+
+
+@dataclass(frozen=True)
+class Options:
+    """The possible votes of a node, with their error and cost in every cell of the table.
+
+    `error` and `cost` have one entry per (option, question, class). A class with ``-`` has no
+    error but its answers are paid for.
+    """
+
+    problem: Problem
+    vote: Vote
+    votes: NDArray[np.int64]
+    price: FloatArray
+    once: NDArray[np.bool_] | None = None
+    """Questions to which further votes say nothing new; None where there are none."""
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        vote: Vote,
+        most: int,
+        price: FloatArray,
+        once: NDArray[np.bool_] | None = None,
+    ) -> Options:
+        """Odd numbers up to `most` for a majority, every lead up to `most` for a margin.
+
+        With several answers every number for a majority, too: an even one may be worth its price.
+        """
+        if vote not in ("majority", "margin"):
+            raise CrowdtreeError(f'vote: must be "majority" or "margin", got {vote!r}')
+        if most < 1 or most != int(most):
+            raise CrowdtreeError(f"max_votes: expected a whole number of at least 1, got {most!r}")
+        step = 2 if vote == "majority" and problem.is_yes_no else 1
+        return cls(problem, vote, np.arange(1, int(most) + 1, step), price, once)
+
+    @cached_property
+    def _cell_error(self) -> FloatArray:
+        return np.where(self.problem.outcome == DASH, 0.5, self.problem.worker_error)
+
+    @cached_property
+    def error(self) -> FloatArray:
+        """Fused error of each option, question and class."""
+        return self._errors(*self._every_cell)
+
+    @cached_property
+    def cost(self) -> FloatArray:
+        """Expected price of the answers of each option, question and class."""
+        return self._costs(*self._every_cell)
+
+    def at(self, question: Index, cls: Index) -> tuple[FloatArray, FloatArray]:
+        """Error and cost of each option in some cells; a large table is never made as a whole."""
+        if len(self.votes) * self.problem.outcome.size <= KEPT_CELLS:
+            return self.error[:, question, cls], self.cost[:, question, cls]
+        return self._errors(question, cls), self._costs(question, cls)
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """Whether each option can be computed, by question: not where a margin is too large."""
+        shape = (len(self.votes), self.problem.n_questions)
+        if self.vote == "majority" or self.problem.is_yes_no:
+            return np.ones(shape, dtype=np.bool_)
+        if self.problem.dependence:
+            raise CrowdtreeError(
+                "vote: a margin over several answers is computed for independent answers only; use "
+                'vote="majority", or dependence=0'
+            )
+        count = self.problem.n_answers.astype(np.float64)
+        votes = self.votes[:, None].astype(np.float64)
+        return np.asarray(
+            ((votes + 1) ** count - votes**count <= MAX_MARGIN_STATES) | (count == 2) | (votes == 1)
+        )
+
+    def allows(self, tree: Tree, votes: NDArray[np.int64]) -> bool:
+        """Whether no question gets votes that say nothing new."""
+        return self.once is None or not (self.once[tree.question] & (votes > 1)).any()
+
+    def branching(self, question: int, answers: tuple[int, ...], usual: int) -> Branching:
+        """Where votes send items at a node that has branches for some answers."""
+        key = (question, answers, usual)
+        found = self._branching.get(key)
+        if found is None:
+            found = self._branching[key] = self._branches(*key)
+        return found
+
+    @cached_property
+    def _branching(self) -> dict[tuple[int, tuple[int, ...], int], Branching]:
+        return {}
+
+    def _branches(self, question: int, answers: tuple[int, ...], usual: int) -> Branching:
+        problem, rule = self.problem, VOTES[self.vote]
+        every = np.arange(problem.n_classes)
+        if problem.is_yes_no:
+            return Branching(self.verdicts(question), *self.at(np.intp(question), every))
+        usable = self.usable[:, question]
+        votes = self.votes[usable]
+        shape = (len(self.votes), len(answers), len(every))
+        chance = np.full(shape, 1 / len(answers))
+        cost = np.full((shape[0], shape[2]), ENDLESS)
+        chance[usable] = branch_chances(problem, rule, question, answers, usual, votes, every)
+        rows = answer_rows(problem, question, every, answers)
+        rows = np.broadcast_to(rows, (len(votes), *rows.shape))
+        cost[usable] = rule.answers(rows, votes[:, None], problem.dependence)
+        wrong = ~problem.right[list(answers), question]
+        if self.once is not None and self.once[question]:
+            cost[self.votes > 1] = ENDLESS
+        return Branching(chance, (chance * wrong).sum(axis=1), cost * self.price[question])
+
+    def branching_at(self, tree: Tree, node: int) -> Branching:
+        """Where votes send items at a node of a tree."""
+        answers = tuple(answer for answer, _ in tree.branches(node))
+        usual = 0 if self.problem.is_yes_no else tree.usual_answer[node]
+        return self.branching(int(tree.question[node]), answers, usual)
+
+    def verdicts(self, question: int) -> FloatArray:
+        """Probability of either of two verdicts, as ``[option, answer, class]``."""
+        every = np.arange(self.problem.n_classes)
+        error, _ = self.at(np.intp(question), every)
+        return np.stack(two_verdicts(self.problem, question, every, error), axis=1)
+
+    def least(self, price: float) -> FloatArray:
+        """Least error plus price of each question and class over the options."""
+        questions, classes = self.problem.outcome.shape
+        least = np.empty((questions, classes))
+        rows = max(1, KEPT_CELLS // (len(self.votes) * classes))
+        for start in range(0, questions, rows):
+            block = np.arange(start, min(start + rows, questions))
+            error, cost = self.at(block[:, None], np.arange(classes)[None, :])
+            least[block] = (error + price * cost).min(axis=0)
+        return least
+
+    @property
+    def _every_cell(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        questions, classes = self.problem.outcome.shape
+        return np.arange(questions)[:, None], np.arange(classes)[None, :]
+
+    def _errors(self, question: Index, cls: Index) -> FloatArray:
+        """Fused errors; equal worker errors are fused once."""
+        if not self.problem.is_yes_no:
+            return self._several(self._several_errors, question, cls)
+        values, place = np.unique(self._cell_error[question, cls], return_inverse=True)
+        fuse = voting.majority_error if self.vote == "majority" else voting.margin_error
+        fused = fuse(values[None], self.votes[:, None], self.problem.dependence)
+        outcome = self.problem.outcome[question, cls]
+        return np.where(outcome == DASH, 0.0, fused[:, place.reshape(outcome.shape)])
+
+    def _costs(self, question: Index, cls: Index) -> FloatArray:
+        """Expected prices; votes that say nothing new are no option."""
+        cost = self._paid(question, cls)
+        if self.once is None:
+            return cost
+        again = np.broadcast_to(self.once[question], cost.shape[1:])
+        several = (self.votes > 1).reshape(-1, *(1,) * (cost.ndim - 1))
+        return np.where(several & again, ENDLESS, cost)
+
+    def _paid(self, question: Index, cls: Index) -> FloatArray:
+        cell = self._cell_error[question, cls]
+        price = np.asarray(self.price[question])
+        if self.vote == "majority":
+            votes = self.votes.reshape(-1, *(1,) * price.ndim)
+            return np.broadcast_to(votes * price, (len(self.votes), *cell.shape))
+        if not self.problem.is_yes_no:
+            return np.asarray(self._several(self._several_answers, question, cls) * price)
+        values, place = np.unique(cell, return_inverse=True)
+        answers = voting.margin_votes(values[None], self.votes[:, None], self.problem.dependence)
+        return np.asarray(answers[:, place.reshape(cell.shape)] * price)
+
+    def _several(
+        self,
+        compute: Callable[[Any, Any, NDArray[np.int64]], FloatArray],
+        question: Index,
+        cls: Index,
+    ) -> FloatArray:
+        """Compute options of cells with several answers; those that are none cost the most."""
+        question, cls = np.broadcast_arrays(question, cls)
+        found = np.full((len(self.votes), *question.shape), ENDLESS)
+        usable = self.usable.sum(axis=0)[question]
+        for count in np.unique(usable).tolist():
+            here = usable == count
+            found[:count, here] = compute(question[here], cls[here], self.votes[:count])
+        return found
+
+    def _several_errors(self, question: Any, cls: Any, votes: NDArray[np.int64]) -> FloatArray:
+        return CellVotes(self.problem, question, cls).errors(VOTES[self.vote], votes)
+
+    def _several_answers(self, question: Any, cls: Any, votes: NDArray[np.int64]) -> FloatArray:
+        """Expected answers of a vote over all answers; a node with fewer branches takes less."""
+        found = np.empty((len(votes), len(question)))
+        for count in np.unique(self.problem.n_answers[question]).tolist():
+            here = self.problem.n_answers[question] == count
+            rows = answer_rows(self.problem, question[here], cls[here], range(count))
+            rows = np.broadcast_to(rows, (len(votes), *rows.shape))
+            found[:, here] = VOTES[self.vote].answers(rows, votes[:, None], 0.0)
+        return found
+
+    def priced(self, price: float) -> tuple[FloatArray, NDArray[np.intp]]:
+        """Cost of the options that can be best at a price, and the first option of each question.
+
+        Error plus price is convex in the votes for a cell of error below one half, so for a set of
+        cells the best option lies between the best ones of its cells: the others are left out.
+        Returns ``total[option, question, class]`` and the index of its option 0 by question.
+        """
+        total = self.error + price * self.cost
+        best = np.argmin(total, axis=0)
+        useful = self.problem.outcome != DASH
+        low = np.where(useful, best, len(self.votes)).min(axis=1)
+        high = np.where(useful, best, -1).max(axis=1)
+        odd = np.any((self._cell_error >= 0.5) & useful, axis=1) | (high < 0)
+        if self.vote == "margin" and self.problem.dependence:
+            odd[:] = True  # convexity is proven for majorities only
+        low, high = np.where(odd, 0, low), np.where(odd, len(self.votes) - 1, high)
+        width = int((high - low).max()) + 1
+        first = np.minimum(low, len(self.votes) - width)
+        picked = first[None, :] + np.arange(width)[:, None]
+        return np.ascontiguousarray(total[picked, np.arange(len(first))[None, :]]), first
+
+
+def answered_once(problem: Problem) -> NDArray[np.bool_] | None:
+    """Which questions of which source give no new answer when asked again; None for none."""
+    if all(source.may_repeat for source in problem.sources):
+        return None
+    once = [not source.may_repeat for source in problem.sources]
+    return np.repeat(once, problem.n_questions)
+
+
+def question_prices(problem: Problem, price: ArrayLike | Mapping[str, float] | None) -> FloatArray:
+    """Prices as :func:`crowdtree.core.bounds.checked_price` reads them, within limits."""
+    values = checked_price(price, problem)
+    bad = np.flatnonzero(~((values >= LEAST_PRICE) & (values <= MOST_PRICE)))
+    if len(bad):
+        name = problem.questions[bad[0] % problem.n_questions]
+        raise CrowdtreeError(
+            f"price: question {name!r} has {values[bad[0]]:g}; expected a number from "
+            f"{LEAST_PRICE:g} to {MOST_PRICE:g}"
+        )
+    return values

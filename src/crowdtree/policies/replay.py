@@ -1,0 +1,366 @@
+"""Replay recorded answers of items of known class through a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crowdtree.core.errors import CrowdtreeError, listing
+from crowdtree.core.likelihood import UNSURE
+from crowdtree.core.outcomes import CANT_TELL, MAX_ANSWERS, answer_spellings, folded_answer
+from crowdtree.policies.base import Answer, Asked, Label, decide, normalised, to_option
+from crowdtree.policies.item_prior import start_of
+
+if TYPE_CHECKING:
+    from crowdtree.core.problem import Problem
+    from crowdtree.policies.adaptive import AdaptivePolicy
+
+__all__ = [
+    "Replayed",
+    "Sample",
+    "Stops",
+    "by_option",
+    "checkpoints",
+    "label_steps",
+    "replay_adaptive",
+    "replay_steps",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+MISSING = -1
+
+
+class Sample(NamedTuple):
+    """Recorded answers (items x questions x repeats; -1: none) and the class of each item.
+
+    Of a problem with several sources: items x sources x questions x repeats. `prior` has a row per
+    item, where items have their own.
+    """
+
+    values: NDArray[np.int8]
+    truth: IntArray
+    prior: FloatArray | None = None
+
+    @classmethod
+    def of(cls, problem: Problem, answers: Any, truth: Any = None) -> Sample:
+        """Read a matrix, a ``Recorded`` or a long frame of ``task, question, label``.
+
+        >>> from crowdtree.core.problem import Problem
+        >>> problem = Problem(["a", "b"], None, ["q", "r"], [[0, 1], [1, 0]], 0.1)
+        >>> Sample.of(problem, [[0, np.nan], [1, 0]], ["a", "b"]).values[:, :, 0].tolist()
+        [[0, -1], [1, 0]]
+        >>> long = {"task": ["x", "x", "y"], "question": ["r", "q", "q"], "label": [1, 0, 1]}
+        >>> Sample.of(problem, long, {"x": "a", "y": "b"}).values[:, :, 0].tolist()
+        [[0, 1], [1, -1]]
+        """
+        if truth is None and hasattr(answers, "truth"):
+            truth = answers.truth
+        if truth is None:
+            raise CrowdtreeError("truth: expected the class of each item, got none")
+        if hasattr(answers, "truth") and hasattr(answers, "values"):
+            table = answers.values
+        elif _is_frame(answers):
+            table, truth = _from_long(problem, answers, truth)
+        else:
+            table = as_answers(answers)
+        table = by_option(table, problem, "answers")
+        classes = class_codes(problem, truth)
+        if len(classes) != len(table):
+            raise CrowdtreeError(
+                f"truth: expected one class per item ({len(table)}), got {len(classes)}"
+            )
+        return cls(table, classes, getattr(answers, "prior", None))
+
+
+def as_answers(values: Any) -> NDArray[np.int8]:
+    """Answers by number; -1 (or NaN) for missing ones, -2 for "can't tell"."""
+    try:
+        table = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise CrowdtreeError(
+            "answers: expected a table of answers by number (0 no, 1 yes) and -1 for missing"
+        ) from None
+    table = np.where(np.isnan(table), MISSING, table)
+    good = (table >= UNSURE) & (table < MAX_ANSWERS) & (table == np.round(table))
+    if not good.all():
+        raise CrowdtreeError(
+            "answers: expected answers by number (0 no, 1 yes), -1 for missing, or -2 for can't "
+            f"tell, got {table[~good][0]:g}"
+        )
+    return table.astype(np.int8)
+
+
+def by_option(values: NDArray[np.int8], problem: Problem, what: str) -> NDArray[np.int8]:
+    """Lay recorded answers out as items x options x repeats, and check their numbers.
+
+    With several sources they are given as items x sources x questions x repeats.
+    """
+    sources, questions = len(problem.sources), problem.n_questions
+    table = values[:, :, None] if values.ndim == 2 else values
+    if table.ndim == 4 and table.shape[1:3] == (sources, questions):
+        table = table.reshape(len(table), sources * questions, -1)
+    elif table.ndim != 3 or sources > 1 or table.shape[1] != questions:
+        expected = f"{questions} questions (x repeats)"
+        if sources > 1:
+            expected = f"{sources} sources x {questions} questions x repeats"
+        raise CrowdtreeError(f"{what}: expected items x {expected}, got shape {values.shape}")
+    most = table.max(axis=(0, 2), initial=MISSING)
+    over = np.flatnonzero(most >= np.tile(problem.n_answers, sources))
+    if len(over):
+        question = int(over[0]) % questions
+        numbers = f"0 to {problem.n_answers[question] - 1}"
+        raise CrowdtreeError(
+            f"{what}: question {problem.questions[question]!r}: expected a number from {numbers}, "
+            f"-1 for missing, or -2 for can't tell, got {most[over[0]]}"
+        )
+    return table
+
+
+def _is_frame(answers: Any) -> bool:
+    names = answers if isinstance(answers, Mapping) else getattr(answers, "columns", ())
+    return all(name in names for name in ("task", "question", "label"))
+
+
+def _from_long(problem: Problem, frame: Any, truth: Any) -> tuple[NDArray[np.int8], list[Any]]:
+    """Matrix of a long frame, and the truths in the order of its rows."""
+    tasks = [str(name) for name in frame["task"]]
+    names = list(dict.fromkeys(tasks))
+    if not isinstance(truth, Mapping):
+        raise CrowdtreeError(
+            "truth: answers in rows of (task, question, label) expect a mapping from task to class"
+        )
+    known = {str(task): value for task, value in truth.items()}
+    absent = [name for name in names if name not in known]
+    if absent:
+        raise CrowdtreeError(f"truth: task {absent[0]!r} has no class; give one, or leave it out")
+    place = {name: row for row, name in enumerate(names)}
+    several = len(problem.sources) > 1
+    if several and "source" not in (frame if isinstance(frame, Mapping) else frame.columns):
+        raise CrowdtreeError("answers: the problem has several sources; expected a column source")
+    sources = frame["source"] if several else [None] * len(tasks)
+    cells: dict[tuple[int, int, int], list[Any]] = {}
+    spelled = [
+        {CANT_TELL: UNSURE, "-2": UNSURE, "-1": MISSING, "nan": MISSING} | answer_spellings(row)
+        for row in problem.answers
+    ]
+    for task, question, label, source in zip(
+        tasks, frame["question"], frame["label"], sources, strict=True
+    ):
+        q = problem.question_index(str(question))
+        number = spelled[q].get(folded_answer(label))
+        if number is None:
+            raise CrowdtreeError(
+                f"answers: {label!r} is not an answer to question {str(question)!r}; expected "
+                f"{listing(map(repr, problem.answers[q]))}"
+            )
+        s = problem.source_index(str(source)) if several else 0
+        cells.setdefault((place[task], s, q), []).append(number)
+    depth = max(map(len, cells.values()), default=1)
+    table = np.full((len(names), len(problem.sources), problem.n_questions, depth), np.nan)
+    for at, said in cells.items():
+        table[at][: len(said)] = said
+    return as_answers(table), [known[name] for name in names]
+
+
+def class_codes(problem: Problem, truth: Any) -> IntArray:
+    given = np.asarray(truth)
+    if given.dtype.kind in "iu":
+        bad = given[(given < 0) | (given >= problem.n_classes)]
+        if len(bad):
+            raise CrowdtreeError(
+                f"truth: class {bad[0]} does not exist; the problem has {problem.n_classes}, "
+                "counted from 0"
+            )
+        return given.astype(np.int64)
+    place = {name: code for code, name in enumerate(problem.classes)}
+    unknown = [str(name) for name in given.tolist() if str(name) not in place]
+    if unknown:
+        raise CrowdtreeError(f"truth: {unknown[0]!r} is not a class of the problem")
+    return np.array([place[str(name)] for name in given.tolist()], dtype=np.int64)
+
+
+class Replayed(NamedTuple):
+    """States that items passed through: the item, its answers so far, its plain log posterior.
+
+    The last state of every item is among them.
+    """
+
+    item: IntArray
+    answers: IntArray
+    log_posterior: FloatArray
+
+    @property
+    def weight(self) -> FloatArray:
+        """Weight of each state, so that every item weighs 1."""
+        return np.asarray(1 / np.bincount(self.item)[self.item])
+
+    def last(self) -> Replayed:
+        """The last state of each item."""
+        place = np.zeros(int(self.item.max(initial=-1)) + 1, dtype=np.int64)
+        np.maximum.at(place, self.item, np.arange(len(self.item)))
+        return Replayed(self.item[place], self.answers[place], self.log_posterior[place])
+
+
+def checkpoints(most: int) -> list[int]:
+    """Numbers of answers at which states are kept, at most 10 % apart.
+
+    >>> checkpoints(40)[17:]
+    [18, 19, 20, 22, 24, 26, 28, 30, 33, 36, 39]
+    """
+    found, count = [], 1
+    while count <= most:
+        found.append(count)
+        count += max(1, count // 10)
+    return found
+
+
+class Stops:
+    """Where items stop at each target (by default the policy's own), filled in by one replay.
+
+    Questions do not depend on the target, so that one replay serves all of them.
+    """
+
+    def __init__(
+        self,
+        policy: AdaptivePolicy,
+        items: int,
+        targets: Sequence[float] | None = None,
+        prior: FloatArray | None = None,
+    ) -> None:
+        self.policy, self.targets = policy, targets
+        self._log_prior = policy.log_prior_of(prior)
+        shape = (items, 1 if targets is None else len(targets))
+        self.label = np.zeros(shape, dtype=np.int64)
+        self.reached = np.zeros(shape, dtype=bool)
+        self._open = np.ones(shape, dtype=bool)
+
+    def __call__(
+        self, item: IntArray, log_posterior: FloatArray, asked: Any, answers: IntArray
+    ) -> NDArray[np.bool_]:
+        """Note which items stop now; whether each has stopped at every target."""
+        policy = self.policy
+        plain = policy.by_class(log_posterior)
+        start = self._log_prior if self._log_prior.ndim == 1 else self._log_prior[item]
+        stated = policy.stated(plain, answers, start)
+        now = decide(stated, policy.problem.loss)
+        open_ = self._open[item]
+        self.label[item] = np.where(open_, now.label[:, None], self.label[item])
+        enough = (answers >= policy.least_answers)[:, None]
+        sure = np.stack([policy.sure(now, target) for target in self.targets or (None,)], axis=1)
+        self.reached[item] |= open_ & enough & sure
+        over = sure
+        if policy.may_give_up:
+            over = sure | policy.hopeless(stated, plain, asked, answers, self.targets, start)
+        self._open[item] = open_ & ~(enough & over)
+        return np.asarray(~self._open[item].any(axis=1))
+
+
+def replay_adaptive(
+    policy: AdaptivePolicy,
+    values: NDArray[np.int8],
+    stop: Callable[..., NDArray[np.bool_]] | None = None,
+    prior: FloatArray | None = None,
+) -> Replayed:
+    """Ask by an adaptive policy about all items at once.
+
+    To the end of its budget whatever its target, or until `stop` says so of an item. A missing
+    answer costs nothing, and its question is not asked about the item again. `prior` has a row per
+    item, where items have their own.
+    """
+    n, _, depth = values.shape
+    start = policy.log_start(prior)
+    log_posterior = np.tile(start, (n, 1)) if start.ndim == 1 else start.copy()
+    counts = np.zeros((policy.model.slots, n, policy.problem.n_options), dtype=np.int16)
+    banned = np.zeros(counts.shape[1:], dtype=bool)
+    answers = np.zeros(n, dtype=np.int64)
+    keep = set(checkpoints(policy.max_answers))
+    found: list[tuple[IntArray, IntArray, FloatArray]] = []
+    item = np.arange(n)
+    while len(item):
+        left = policy.max_answers - answers[item]
+        if stop is not None:
+            asked = counts[:, item].sum(axis=0)
+            left[stop(item, log_posterior[item], asked, answers[item])] = 0
+        question = np.full(len(item), -1)
+        for rest in np.unique(np.minimum(left, policy.endgame + 1)).tolist():
+            rows = np.flatnonzero((np.minimum(left, policy.endgame + 1) == rest) & (left > 0))
+            if len(rows):
+                at = item[rows]
+                question[rows] = policy.choose(
+                    np.exp(log_posterior[at]), counts[:, at], rest, banned[at]
+                )
+        over = question < 0
+        if over.any():
+            at = item[over]
+            found.append((at, answers[at], policy.by_class(log_posterior[at])))
+            item, question = item[~over], question[~over]
+        turn = counts[:, item, question].sum(axis=0)
+        said = np.full(len(item), MISSING, dtype=np.int8)
+        there = turn < depth
+        said[there] = values[item[there], question[there], turn[there]]
+        gone = said == MISSING
+        banned[item[gone], question[gone]] = True
+        at, asked, value = item[~gone], question[~gone], said[~gone]
+        before = policy.model.before(counts, at, asked)
+        evidence = policy.model.evidence(asked, value, None, before)
+        log_posterior[at] = normalised(log_posterior[at] + evidence)
+        counts[np.where(value == UNSURE, len(counts) - 1, value), at, asked] += 1
+        answers[at] += 1
+        kept = at[np.isin(answers[at], list(keep))]
+        found.append((kept, answers[kept], policy.by_class(log_posterior[kept])))
+    return Replayed(*(np.concatenate(column) for column in zip(*found, strict=True)))
+
+
+def replay_steps(
+    policy: Any, values: NDArray[np.int8], prior: FloatArray | None = None
+) -> Replayed:
+    """Run any policy item by item through its own steps, to its own end."""
+    found: list[tuple[int, int, FloatArray]] = []
+    for row, answers in enumerate(values):
+        keep = set(checkpoints(int((answers != MISSING).sum())))
+        for state in _walk(policy, answers, None if prior is None else prior[row]):
+            if state.answers in keep:
+                found.append((row, state.answers, state.log_posterior))
+        if not found or found[-1][:2] != (row, state.answers):
+            found.append((row, state.answers, state.log_posterior))
+    item, count, log_posterior = zip(*found, strict=True)
+    return Replayed(np.array(item), np.array(count), np.array(log_posterior))
+
+
+def label_steps(policy: Any, values: NDArray[np.int8]) -> IntArray:
+    """Label of each item, by any policy through its own steps."""
+    labels = []
+    for answers in values:
+        for state in _walk(policy, answers):
+            last = state
+        labels.append(policy.conclude(last, "replayed").label)
+    return np.array(labels, dtype=np.int64)
+
+
+def _walk(policy: Any, answers: NDArray[np.int8], prior: FloatArray | None = None) -> Iterator[Any]:
+    """States of one item (questions x repeats): the first one, and that after every answer."""
+    state = start_of(policy, prior)
+    yield state
+    turn = np.zeros(len(answers), dtype=np.int64)
+    closed: set[Asked] = set()
+    while True:
+        step = policy.ask(state, (), closed)
+        if isinstance(step, Label) or not step.questions:
+            return
+        option = to_option(policy.problem, step.asked[0])
+        place = int(turn[option])
+        said = int(answers[option, place]) if place < answers.shape[1] else MISSING
+        turn[option] += 1
+        if said != MISSING:
+            source, question = divmod(option, policy.problem.n_questions)
+            state = policy.update(state, Answer(question, said, source=source))
+        elif policy.has_alternatives:
+            closed.add(step.asked[0])
+            continue
+        else:
+            state = policy.pass_over(state)
+        yield state

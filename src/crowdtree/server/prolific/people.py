@@ -1,0 +1,234 @@
+"""Submissions of a study and the workers of the campaign; approve and reject them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypedDict, get_args
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.core.errors import CrowdtreeError, listing, one_line
+from crowdtree.core.text import plural
+from crowdtree.server.prolific.client import Client, Json, ProlificError
+from crowdtree.server.prolific.ledger import look, record
+from crowdtree.server.prolific.studies import status_of
+from crowdtree.server.store import Store
+from crowdtree.server.store.db.tables import workers
+from crowdtree.server.store.queries.export import worker_name
+from crowdtree.server.store.settings import MICRO, Settings
+from crowdtree.server.store.types import JsonObject
+
+LEAST_MESSAGE = 100
+"""Characters of a message that explains a rejection."""
+Category = Literal[
+    "TOO_QUICKLY",
+    "TOO_SLOWLY",
+    "FAILED_INSTRUCTIONS",
+    "INCOMP_LONGITUDINAL",
+    "FAILED_CHECK",
+    "LOW_EFFORT",
+    "MALINGERING",
+    "NO_CODE",
+    "BAD_CODE",
+    "NO_DATA",
+    "UNSUPP_DEVICE",
+    "OTHER",
+]
+WAITING = "AWAITING REVIEW"
+UNDERWAY = "PROCESSING"
+"""Status of a submission for a moment after it was approved or rejected."""
+
+
+class SubmissionRow(TypedDict):
+    """A submission with the worker of the campaign who has its participant id, if there is one."""
+
+    submission: str
+    participant: str
+    status: str
+    started_at: str | None
+    code_matches: bool | None
+    worker: int | None
+    name: str
+    worker_status: str
+    accepted: int
+    earned: float
+    complete: bool
+
+
+def list_submissions(store: Store, client: Client, number: int) -> JsonObject:
+    """List submissions with their workers, and participants whom Prolific does not list."""
+    campaign, ledger = store.read(lambda c: look(c, number))
+    study = client.get_study(ledger.known_study)
+    rows = submission_rows(store, client, number, ledger.known_study, campaign.settings)
+    listed = {row["participant"] for row in rows}
+    people = store.read(lambda c: _workers(c, number))
+    unlisted = [
+        {"participant": name, "worker": row.id}
+        for name, row in people.items()
+        if name not in listed
+    ]
+    return {
+        "campaign": number,
+        "study": ledger.known_study,
+        "status": status_of(study),
+        "submissions": [dict(row) for row in rows],
+        "unlisted": unlisted,
+    }
+
+
+def submission_rows(
+    store: Store, client: Client, number: int, study: str, settings: Settings
+) -> list[SubmissionRow]:
+    """Read the submissions of a study, each with its worker."""
+    people = store.read(lambda c: _workers(c, number))
+    return [_row(found, people, settings) for found in client.list_submissions(study)]
+
+
+def _workers(connection: Connection, number: int) -> dict[str, sa.Row[tuple[object, ...]]]:
+    columns = ("id", "external_id", "name", "status", "accepted", "earned")
+    found = connection.execute(
+        sa.select(*(workers.c[name] for name in columns))
+        .where(workers.c.campaign_id == number, workers.c.external_id.is_not(None))
+        .order_by(workers.c.id)
+    )
+    return {row.external_id: row for row in found}
+
+
+def _row(
+    found: Json, people: Mapping[str, sa.Row[tuple[object, ...]]], settings: Settings
+) -> SubmissionRow:
+    participant = str(found.get("participant_id") or found.get("participant") or "")
+    worker = people.get(participant)
+    code = found.get("study_code")
+    return {
+        "submission": str(found.get("id", "")),
+        "participant": participant,
+        "status": status_of(found),
+        "started_at": found.get("started_at"),
+        "code_matches": code == settings.completion_code if code else None,
+        "worker": None if worker is None else worker.id,
+        "name": "" if worker is None else worker_name(worker.id, worker.name),
+        "worker_status": "" if worker is None else worker.status,
+        "accepted": 0 if worker is None else worker.accepted,
+        "earned": 0.0 if worker is None else worker.earned / MICRO,
+        "complete": worker is not None and worker.accepted >= settings.least_answers,
+    }
+
+
+def chosen(rows: Sequence[SubmissionRow], names: Sequence[str]) -> list[SubmissionRow]:
+    """Find submissions by their ids, each once, or raise."""
+    known = {row["submission"]: row for row in rows}
+    unknown = [one_line(name) for name in names if name not in known]
+    if unknown:
+        raise CrowdtreeError(f"prolific: the study has no submission {listing(unknown)}")
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def approve(
+    store: Store,
+    client: Client,
+    number: int,
+    names: Sequence[str] | None = None,
+    dry_run: bool = False,
+) -> JsonObject:
+    """Approve submissions by id; without ids, those that await review and are complete."""
+    return _decide(store, client, number, names, {"action": "APPROVE"}, dry_run)
+
+
+def reject(
+    store: Store,
+    client: Client,
+    number: int,
+    names: Sequence[str],
+    category: str,
+    message: str,
+    dry_run: bool = False,
+) -> JsonObject:
+    """Reject submissions by id, with a category and a message to the participants."""
+    category = category.strip().upper()
+    if category not in get_args(Category):
+        raise CrowdtreeError(
+            f"category: expected one of {', '.join(get_args(Category))}, got {one_line(category)}"
+        )
+    message = message.strip()
+    if len(message) < LEAST_MESSAGE:
+        raise CrowdtreeError(
+            f"message: Prolific expects at least {LEAST_MESSAGE} characters that explain the "
+            f"rejection to the participant, got {len(message)}"
+        )
+    body = {"action": "REJECT", "message": message, "rejection_category": category}
+    return _decide(store, client, number, names, body, dry_run)
+
+
+def _decide(
+    store: Store,
+    client: Client,
+    number: int,
+    names: Sequence[str] | None,
+    body: Mapping[str, str],
+    dry_run: bool,
+) -> JsonObject:
+    campaign, ledger = store.read(lambda c: look(c, number))
+    rows = submission_rows(store, client, number, ledger.known_study, campaign.settings)
+    verb, wanted = (
+        ("approve", "APPROVED") if body["action"] == "APPROVE" else ("reject", "REJECTED")
+    )
+    mine = [row for row in rows if is_due(row)] if names is None else chosen(rows, names)
+    there = [row["submission"] for row in mine if row["status"] in (wanted, UNDERWAY)]
+    todo = [row for row in mine if row["submission"] not in there]
+    for row in todo:
+        if row["status"] != WAITING:
+            raise CrowdtreeError(
+                f"prolific: cannot {verb} submission {row['submission']}: it is "
+                f"{row['status'].lower()}"
+            )
+    ids = [row["submission"] for row in todo]
+    if ids and not dry_run:
+        _send(store, client, number, verb, ids, body)
+    words = f"{plural(len(ids), 'submission')} to {verb}" if dry_run else ""
+    said = words or f"{plural(len(ids), 'submission')} {wanted.lower()}"
+    already = f"; {len(there)} {wanted.lower()} already" if there else ""
+    return {
+        "campaign": number,
+        "study": ledger.known_study,
+        wanted.lower(): [] if dry_run else ids,
+        "due": ids if dry_run else [],
+        "already": there,
+        "text": f"{said}{already}.",
+    }
+
+
+def is_due(row: SubmissionRow) -> bool:
+    """Whether a submission awaits review with enough accepted answers."""
+    return row["status"] == WAITING and row["complete"] and row["worker_status"] != "blocked"
+
+
+def _send(
+    store: Store,
+    client: Client,
+    number: int,
+    verb: str,
+    ids: Sequence[str],
+    body: Mapping[str, str],
+) -> None:
+    """Send one call per submission. Prolific ignores repetitions, so all may be sent again."""
+
+    def put(state: str, names: Sequence[str]) -> None:
+        detail = {"call": verb, "state": state, "submissions": list(names)}
+        if state == "sent":
+            detail |= {key: value for key, value in body.items() if key != "action"}
+        store.write(lambda c: record(c, number, store.clock(), detail))
+
+    put("sent", ids)
+    for count, name in enumerate(ids):
+        try:
+            client.move_submission(name, body)
+        except ProlificError as error:
+            put("done", ids[:count])
+            raise ProlificError(
+                f"{error}; {count} of {len(ids)} submissions done: run the same again for the rest",
+                error.status,
+                error.uncertain,
+            ) from None
+    put("done", ids)

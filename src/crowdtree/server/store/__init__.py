@@ -1,0 +1,235 @@
+"""The campaign database: SQLite in a file by default, PostgreSQL for several processes.
+
+========================= =====================================================================
+``store.db``              engine, tables, statements with their row types
+``store.serving``         workers: questions out, answers in, in batches of one transaction
+``store.owner``           owners: campaigns, drafts, workers, tokens, webhooks
+``store.queries``         read-only queries for pages, downloads and the API
+``store.audits``          audits: items to check out, results in, what is certified
+``store.corrections``     excluded answers, labels by hand, items edited, withdrawn, reopened
+``store.background``      what the server does on its own: maintenance, alarms, webhooks
+``store.replay``          verification: replay the log and reconcile every stored sum with it
+``store.backup``          all tables and media in one file, and back
+========================= =====================================================================
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from sqlalchemy.engine import Connection
+
+from crowdtree.server.store.audits.stored import AuditCache
+from crowdtree.server.store.db.engine import ensure_tables, is_sqlite, make_engine, snapshot
+from crowdtree.server.store.errors import (
+    NotFound,
+    Refused,
+    Unavailable,
+    database_errors,
+    is_outage,
+    unavailable,
+)
+from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.commands import (
+    Command,
+    ExpireLeases,
+    Next,
+    Submit,
+    Transaction,
+    Undo,
+)
+from crowdtree.server.store.serving.writer import BatchWriter
+from crowdtree.server.store.settings import Settings, checked_settings
+
+__all__ = [
+    "ExpireLeases",
+    "Next",
+    "NotFound",
+    "Refused",
+    "Settings",
+    "Store",
+    "Submit",
+    "Transaction",
+    "Unavailable",
+    "Undo",
+    "checked_settings",
+]
+
+T = TypeVar("T")
+
+
+class Store:
+    """A database of campaigns, ready to serve.
+
+    Parameters
+    ----------
+    url
+        ``sqlite:///FILE``, a file name, ``postgresql://...``, or ``sqlite://`` for a temporary
+        database that is deleted when the store is closed.
+    rng
+        Random generator or seed that chooses gold items.
+
+    Examples
+    --------
+    >>> with Store("sqlite://").opened() as store:
+    ...     store.read(lambda connection: connection.dialect.name)
+    'sqlite'
+    """
+
+    def __init__(
+        self,
+        url: str = "sqlite://",
+        clock: Callable[[], float] = time.time,
+        rng: np.random.Generator | int | None = None,
+    ) -> None:
+        self._folder = None
+        if url == "sqlite://":
+            self._folder = tempfile.TemporaryDirectory(prefix="crowdtree-")
+            url = f"sqlite:///{Path(self._folder.name) / 'crowdtree.db'}"
+        self.clock = clock
+        self.engine = make_engine(url)
+        ensure_tables(self.engine)
+        self.listeners: list[Callable[[dict[int, int]], None]] = []
+        """Called after a commit with the campaigns that changed and how many questions opened."""
+        generators = np.random.default_rng(rng).spawn(2)
+        cache = ServingCache(clock, generators[0])
+        self.answers = BatchWriter(self.engine, cache, changed=self._changed)
+        self.questions = self.answers
+        self.audits = AuditCache()
+        self._results: _Results | None = None
+        self.alone = is_sqlite(self.engine)
+        """Whether this is the only process that serves the database."""
+        if not self.alone:
+            second = ServingCache(clock, generators[1], cache.last_questions)
+            self.questions = BatchWriter(self.engine, second, durable=False, changed=self._changed)
+
+    @contextmanager
+    def opened(self) -> Iterator[Store]:
+        """Use the store and close it."""
+        try:
+            yield self
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Finish the queued commands and close the database."""
+        self.answers.close()
+        if self.questions is not self.answers:
+            self.questions.close()
+        self.engine.dispose()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _changed(self, campaigns: dict[int, int]) -> None:
+        for listener in self.listeners:
+            listener(campaigns)
+
+    def put(self, command: Command[Any]) -> None:
+        """Queue a command on its writer."""
+        (self.questions if isinstance(command, Next) else self.answers).put(command)
+
+    def queued(self) -> dict[str, int]:
+        """Count the commands that wait, by writer."""
+        writers = {"answers": self.answers, "questions": self.questions}
+        if self.alone:  # one writer does both
+            del writers["questions"]
+        return {name: writer.queue.qsize() for name, writer in writers.items()}
+
+    def ask(self, command: Command[T]) -> T:
+        """Run a command and wait for its result."""
+        done = threading.Event()
+        command.done = done.set
+        self.put(command)
+        done.wait()
+        return _result(command)
+
+    async def aask(self, command: Command[T]) -> T:
+        """Run a command and wait for its result, on an event loop."""
+        loop = asyncio.get_running_loop()
+        if self._results is None or self._results.loop is not loop:
+            self._results = _Results(loop)
+        future: asyncio.Future[None] = loop.create_future()
+        command.done = partial(self._results.put, future)
+        self.put(command)
+        await future
+        return _result(command)
+
+    def write(self, function: Callable[[Connection], T]) -> T:
+        """Run a function in a transaction that is on disk when this returns."""
+        return self.ask(Transaction(function))
+
+    async def awrite(self, function: Callable[[Connection], T]) -> T:
+        """Run a function in a transaction that is on disk when this returns."""
+        return await self.aask(Transaction(function))
+
+    def write_apart(self, function: Callable[[Connection], T]) -> T:
+        """Run a long transaction; on PostgreSQL beside the writer, so that answers do not wait."""
+        if self.alone:
+            return self.write(function)
+        try:
+            with self.engine.begin() as connection:
+                return function(connection)
+        except database_errors() as error:
+            raise unavailable(error) from error
+
+    def read(self, function: Callable[[Connection], T]) -> T:
+        """Run a function on a consistent snapshot of the database, without blocking writers."""
+        try:
+            with snapshot(self.engine) as connection:
+                return function(connection)
+        except database_errors() as error:
+            if not is_outage(error):
+                raise
+            raise unavailable(error) from error
+
+    async def aread(self, function: Callable[[Connection], T]) -> T:
+        """Run a function on a consistent snapshot of the database, off the event loop."""
+        return await asyncio.to_thread(self.read, function)
+
+    async def check_writable(self) -> None:
+        """Write to the database, changing nothing, or raise :class:`Unavailable`."""
+        await self.awrite(_rewrite)
+
+
+class _Results:
+    """Futures of an event loop that a writer has done; those of a batch wake the loop once."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._done: deque[asyncio.Future[None]] = deque()
+        self._called = False
+
+    def put(self, future: asyncio.Future[None]) -> None:
+        """Resolve a future soon; called from the writer's thread."""
+        self._done.append(future)
+        if not self._called:
+            self._called = True
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                self.loop.call_soon_threadsafe(self._resolve)
+
+    def _resolve(self) -> None:
+        self._called = False  # before looking: what comes later is another call
+        while self._done:
+            future = self._done.popleft()
+            if not future.done():
+                future.set_result(None)
+
+
+def _rewrite(connection: Connection) -> None:
+    connection.exec_driver_sql("UPDATE schema_version SET version = version")
+
+
+def _result(command: Command[T]) -> T:
+    if command.error is not None:
+        raise command.error
+    return cast(T, command.result)

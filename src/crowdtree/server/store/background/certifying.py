@@ -1,0 +1,207 @@
+"""Certificates of campaigns: start audits, correct labels found wrong, ask again where needed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.audit.words import sum_up
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.text import percent, plural
+from crowdtree.policies import Label
+from crowdtree.server.store.audits import checking
+from crowdtree.server.store.audits.feeding import calibrated, checked_truths
+from crowdtree.server.store.audits.report import audit_summary
+from crowdtree.server.store.audits.stored import AuditCache, AuditRow, certified, latest_audit
+from crowdtree.server.store.db import statements as sql
+from crowdtree.server.store.db.campaign_row import Campaign, get_campaign, tally
+from crowdtree.server.store.db.sql import fetch, run_many
+from crowdtree.server.store.db.states import ItemStatus
+from crowdtree.server.store.db.tables import budgets, checks, items, labels
+from crowdtree.server.store.owner.revisions import revise
+from crowdtree.server.store.queries.revisions import list_revisions
+from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.item import CHECKED
+from crowdtree.server.store.serving.settle import count_label, settle
+from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+from crowdtree.server.store.serving.worker_quality import relearn
+from crowdtree.server.store.types import JsonObject
+
+MOST_ROUNDS = 3
+"""How often a campaign asks again because an audit found too many wrong labels."""
+AIM = 0.5
+"""Stated error that is asked for then, as a part of the bound: an audit needs some distance."""
+FAR = 1.5
+"""How many times the bound an estimate is from which on asking again costs less than checking."""
+FEW_CHECKS = 20
+"""Checks before that estimate is looked at."""
+AT_ONCE = 200
+WAITING = "waiting for checks"
+ASKING = "asking again about the least certain items"
+
+
+class Standing(NamedTuple):
+    """Why a campaign whose items are all labelled does not finish; empty if it may."""
+
+    reason: str
+    out_of_reach: bool = False
+    claims: JsonObject | None = None
+    """What is certified, for those who are told."""
+
+
+class Certifying:
+    """Brings campaigns with the setting `certify` to their certificate."""
+
+    def __init__(self, cache: ServingCache) -> None:
+        self.cache = cache
+        self.audits = AuditCache()
+
+    def step(self, connection: Connection, number: int) -> Standing:
+        """Do what is due in a campaign whose items are all labelled."""
+        campaign = get_campaign(connection, number, lock=True)
+        wanted = campaign.settings.certify
+        labelled = tally(connection, number).get(ItemStatus.LABELLED.label, 0)
+        if wanted is None or not labelled:
+            return Standing("")
+        row = latest_audit(connection, number)  # what it certifies is corrected afterwards
+        if self._correct(connection, number):
+            return Standing(WAITING)
+        if row is None or self._is_outdated(connection, row, labelled, wanted):
+            now = self.cache.clock()
+            row = checking.start(connection, number, wanted, now, actor="server")
+        if certified(row) <= wanted:
+            return Standing("", claims={"text": sum_up(row.claims), **_told(row, wanted)})
+        if self._may_be_reached(connection, campaign, row, wanted):
+            return Standing(WAITING)
+        return self._ask_again(connection, campaign, row, wanted)
+
+    def _may_be_reached(
+        self, connection: Connection, campaign: Campaign, row: AuditRow, wanted: float
+    ) -> bool:
+        """Whether checks alone may certify the labels as they are, at a bearable number."""
+        claims, most = row.claims, campaign.settings.most_checks
+        if claims["checks"] >= FEW_CHECKS and claims["estimate"] > FAR * wanted:
+            return False
+        done = sum(checking.results_of(connection, campaign.id).values())
+        return bool(claims["state"] == "open") and (most is None or done < most)
+
+    def _is_outdated(
+        self, connection: Connection, row: AuditRow, labelled: int, wanted: float
+    ) -> bool:
+        """Whether an audit does not cover all labels as they are, or is for another bound."""
+        if row.claims["items"] < labelled or audit_summary(connection, row.campaign_id)["changed"]:
+            return True
+        if certified(row) <= wanted:
+            return False
+        # an audit for a lower bound goes on as long as that can be reached
+        return row.bound > wanted or (row.bound < wanted and row.claims["state"] != "open")
+
+    # ---------------------------------------------------------------- correcting
+
+    def _correct(self, connection: Connection, number: int) -> bool:
+        """Give checked items their true class; nobody is asked about them again.
+
+        Returns whether there may be more of them.
+        """
+        rows = connection.execute(
+            sa.select(checks.c.item_id, checks.c.truth)
+            .join(labels, labels.c.item_id == checks.c.item_id)
+            .join(items, items.c.id == checks.c.item_id)
+            .where(
+                checks.c.campaign_id == number,
+                checks.c.truth.is_not(None),
+                items.c.status == ItemStatus.LABELLED,
+                labels.c.reason != CHECKED,
+            )
+            .order_by(checks.c.item_id, checks.c.id)
+            .limit(AT_ONCE)
+        )
+        truths = dict(rows.all())
+        if not truths:
+            return False
+        unit = UnitOfWork(connection, self.cache, self.cache.clock())
+        unit.load_items(sorted(truths))
+        before = {row.item_id: row for row in fetch(connection, sql.LABELS_OF_ITEMS, ids=[*truths])}
+        people: set[int] = set()
+        for place, truth in sorted(truths.items()):
+            item, old = unit.items[place], before[place]
+            label = Label(old.label, old.posterior_error, old.reason)
+            count_label(unit, item, label, old.answers, -1)
+            unit.dropped.append({"id": old.id})
+            item.status = ItemStatus.OPEN
+            item.close(Label(truth, 0.0, CHECKED))
+            settle(unit, item)
+            people.update(int(event.worker) for event in item.item.events)
+        unit.write()
+        run_many(connection, sql.ADD_JUDGEMENT, (relearn(n)._asdict() for n in sorted(people)))
+        return len(truths) == AT_ONCE
+
+    # ---------------------------------------------------------------- asking again
+
+    def _ask_again(
+        self, connection: Connection, campaign: Campaign, row: AuditRow, wanted: float
+    ) -> Standing:
+        """Calibrate by the checks and ask more about items above a lower error, or say why not."""
+        number = campaign.id
+        rounds = sum("audit" in entry["reason"] for entry in list_revisions(connection, number))
+        why = self._why_not(connection, campaign, rounds)
+        if why:
+            return _out_of_reach(wanted, why, row)
+        present = campaign.make_policy()
+        target = min(getattr(present, "target_error", 1.0), 2 * AIM * wanted) * AIM
+        try:
+            made = present.asking_until(target)
+            if checked_truths(connection, number):
+                made, _ = calibrated(connection, self.audits, number, made)
+            reason = {"text": _reason(row, wanted, target), "audit": row.id, "target": target}
+            revised = revise(connection, number, made, reason, self.cache.clock(), "server")
+        except CrowdtreeError as error:
+            return _out_of_reach(wanted, str(error), row)
+        if revised == campaign.revision:
+            return _out_of_reach(wanted, "no question is left that would tell more", row)
+        return Standing(ASKING)
+
+    def _why_not(self, connection: Connection, campaign: Campaign, rounds: int) -> str:
+        """Why more answers cannot help; empty if they may."""
+        if campaign.settings.dedicated:
+            return "each worker answers only one question"
+        budget = connection.execute(
+            sa.select(budgets).where(budgets.c.campaign_id == campaign.id)
+        ).one_or_none()
+        if budget is not None and budget.spent + campaign.settings.price_micros > budget.cap:
+            return "the budget is spent"
+        if rounds < MOST_ROUNDS:
+            return ""
+        counts = tally(connection, campaign.id)
+        stated = counts.get("error_nanos", 0) / 1e9 / max(counts.get("estimated", 0), 1)
+        return (
+            f"after asking again {plural(rounds, 'time')} the answers leave an estimated "
+            f"{percent(stated)} of the labels wrong"
+        )
+
+
+def _reason(row: AuditRow, wanted: float, target: float) -> str:
+    claims = row.claims
+    return (
+        f"of {plural(claims['checks'] + claims['known'], 'checked label')} {claims['wrong']:,} "
+        f"were wrong, too many for at most {percent(wanted)}: errors are calibrated by the "
+        f"checks, and items above an error of {percent(target)} are asked about again"
+    )
+
+
+def _out_of_reach(wanted: float, why: str, row: AuditRow) -> Standing:
+    now = percent(certified(row))
+    text = (
+        f"at most {percent(wanted)} wrong labels cannot be reached with these people and "
+        f"questions: {why}; certified so far: at most {now}"
+    )
+    return Standing(text, out_of_reach=True, claims=_told(row, wanted))
+
+
+def _told(row: AuditRow, wanted: float) -> JsonObject:
+    """Numbers of an audit for webhooks."""
+    names = ("items", "checks", "known", "wrong", "estimate", "low", "high", "confidence")
+    numbers = {name: row.claims[name] for name in names}
+    return {"audit": row.id, "wanted": wanted, "certified": certified(row), **numbers}

@@ -1,0 +1,229 @@
+"""Maintenance: apply judgements of workers, revise and finish campaigns a few items at a time."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.learning.trust import MAJORITY
+from crowdtree.server.store.background.certifying import ASKING, Certifying, Standing
+from crowdtree.server.store.background.revising import Revising
+from crowdtree.server.store.db import statements as sql
+from crowdtree.server.store.db.activity import note
+from crowdtree.server.store.db.campaign_row import (
+    LEFT_TO_OWNER,
+    add_to_tallies,
+    get_campaign,
+    tally,
+)
+from crowdtree.server.store.db.labels import write_labels
+from crowdtree.server.store.db.sql import Sql, exists, fetch_ids, run
+from crowdtree.server.store.db.states import STANDS, ItemStatus, in_states
+from crowdtree.server.store.db.tables import budgets, campaigns
+from crowdtree.server.store.owner.campaigns import set_status
+from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.item import FINAL, FINISHED, NEVER_ASKED, UNCONFIRMED
+from crowdtree.server.store.serving.settle import settle
+from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+from crowdtree.server.store.serving.worker_quality import apply_judgements
+from crowdtree.server.store.settings import Settings, stored_settings
+
+log = logging.getLogger("crowdtree.server.store")
+OPEN_AT_ONCE = 200
+NEW_AT_ONCE = 5000
+WITH_STATUS = Sql(
+    """SELECT id FROM items WHERE campaign_id = :campaign AND status = :status
+    ORDER BY id LIMIT :most {lock items}"""
+)
+ANY_UNREAD = Sql(
+    """SELECT 1 FROM answers WHERE campaign_id = :campaign AND id > COALESCE(
+    (SELECT last_answer_id FROM monitors WHERE campaign_id = :campaign), 0) LIMIT 1"""
+)
+SET_ASIDE = Sql(f"UPDATE items SET status = {ItemStatus.SET_ASIDE:d} WHERE id IN :ids")
+
+
+BY_PEOPLE = {
+    "skipped": "people could not tell",
+    UNCONFIRMED: "nobody known supports their labels",
+}
+"""Reasons that workers can bring about, so that they must not finish a campaign, in words."""
+COUNT_REASON = Sql("SELECT count(*) FROM labels WHERE campaign_id = :campaign AND reason = :reason")
+ON_STRANGERS = f"""SELECT items.id FROM items JOIN labels ON labels.item_id = items.id
+    WHERE items.campaign_id = :campaign AND items.corrected IS NULL AND labels.answers > 0
+    AND items.status {in_states(ItemStatus.LABELLED, ItemStatus.SET_ASIDE)}
+    AND labels.reason NOT IN ({", ".join(f"'{reason}'" for reason in (*FINAL, *BY_PEOPLE))})
+    AND NOT EXISTS (SELECT 1 FROM answers JOIN workers ON workers.id = answers.worker_id
+    WHERE answers.item_id = items.id AND answers.kind = 'answer'
+    AND COALESCE(answers.revised_fate, answers.fate) = 'counted' AND {STANDS}
+    AND workers.known NOT IN ('', '{MAJORITY}'))"""
+"""Items with a label, but no answer of anybody whom more than the majority confirms. Those set
+aside because nobody was left count; labels by the owner's hand, finish or audit do not."""
+ANY_ON_STRANGERS = Sql(f"{ON_STRANGERS} LIMIT 1")
+IS_ON_STRANGERS = Sql(f"{ON_STRANGERS} AND items.id = :item")
+
+
+class Maintenance:
+    """Revises and finishes campaigns, pauses those without money, and applies judgements."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.cache = ServingCache(clock, np.random.default_rng(0))
+        self.revising = Revising(self.cache)
+        self.certifying = Certifying(self.cache)
+        self.on_strangers: dict[int, int] = {}
+        """An item of each campaign that was left to its owner, to look at first the next time."""
+
+    def round(self, connection: Connection) -> bool:
+        """Do one round; true when there is more to do at once."""
+        rows = connection.execute(
+            sa.select(
+                *(campaigns.c[name] for name in ("id", "status", "status_reason", "settings"))
+            ).where(campaigns.c.status.in_(["running", "finishing"]))
+        ).all()
+        more = apply_judgements(connection, self.cache)
+        revised = self.revising.round(connection)
+        more |= any(revised.values())
+        for row in rows:
+            if row.id not in revised:  # a revision may take labels back
+                more |= self._maintain(connection, row)
+        return more
+
+    def _maintain(self, connection: Connection, row: sa.Row[Any]) -> bool:
+        """Finish or check a campaign; one that fails must not stop the others."""
+        try:
+            with connection.begin_nested():
+                if row.status == "finishing":
+                    return self._finish(connection, row.id)
+                settings = stored_settings(row.settings)
+                return self._check_running(connection, row.id, settings, row.status_reason)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            log.exception("the maintenance of campaign %d failed", row.id)
+            return False
+
+    def take_opened(self) -> dict[int, int]:
+        """Count the questions that revisions have opened since the last call, by campaign."""
+        found, self.revising.opened = self.revising.opened, Counter()
+        return dict(found)
+
+    def _finish(self, connection: Connection, number: int) -> bool:
+        """Label open items on the evidence so far, and set aside those never asked about."""
+        open_items = self._some(connection, number, ItemStatus.OPEN, OPEN_AT_ONCE)
+        if open_items:
+            self._conclude(connection, open_items)
+            return True
+        new = self._some(connection, number, ItemStatus.NEW, NEW_AT_ONCE)
+        if new:
+            self._set_aside(connection, number, new)
+            return True
+        set_status(connection, number, "finished", self.cache.clock(), actor="server")
+        return False
+
+    def _some(
+        self, connection: Connection, number: int, status: ItemStatus, most: int
+    ) -> list[int]:
+        return fetch_ids(connection, WITH_STATUS, campaign=number, status=int(status), most=most)
+
+    def _conclude(self, connection: Connection, ids: list[int]) -> None:
+        unit = UnitOfWork(connection, self.cache, self.cache.clock())
+        unit.load_items(ids)
+        for number in ids:
+            item = unit.items[number]
+            item.close(item.campaign.policy.conclude(item.item.state, FINISHED))
+            settle(unit, item)
+        unit.write()
+
+    def _set_aside(self, connection: Connection, number: int, ids: list[int]) -> None:
+        now = self.cache.clock()
+        made = [sql.LabelLine(number, item, None, None, NEVER_ASKED, 0, "[]", now) for item in ids]
+        write_labels(connection, made)
+        run(connection, SET_ASIDE, ids=ids)
+        moved = {ItemStatus.NEW.label: -len(ids), ItemStatus.SET_ASIDE.label: len(ids)}
+        add_to_tallies(connection, number, moved)
+
+    def _check_running(
+        self, connection: Connection, number: int, settings: Settings, said: str
+    ) -> bool:
+        """Finish a campaign without open items, pause one without money; true if more is due."""
+        now = self.cache.clock()
+        unfinished = exists(connection, sql.ANY_UNFINISHED, campaign=number)
+        unfinished = unfinished or self._may_be_revised(connection, number, settings)
+        over = settings.finish_by_itself and not unfinished
+        # counted once: while a campaign waits, nothing is set aside
+        if over and not said and (text := _set_aside_by_people(connection, number)):
+            set_status(connection, number, "paused", now, text, "server")
+            note(connection, now, "skipped away", number, {"text": text}, "server")
+            return False
+        waiting = self._standing(connection, number, settings) if over else Standing("")
+        if over and not waiting.reason:
+            if waiting.claims is not None:
+                note(connection, now, "certified", number, waiting.claims, "server")
+            set_status(connection, number, "finished", now, actor="server")
+            return False
+        if waiting.reason != said:
+            seen = {"id": number, "status": "running", "status_reason": said}
+            change = campaigns.update().filter_by(**seen).values(status_reason=waiting.reason)
+            if not connection.execute(change).rowcount:
+                return True  # another process was faster
+            if waiting.out_of_reach:
+                detail = {"text": waiting.reason, **(waiting.claims or {})}
+                note(connection, now, "out of reach", number, detail, "server")
+            if waiting.reason == LEFT_TO_OWNER:
+                note(connection, now, "left to owner", number, {"text": waiting.reason}, "server")
+        if over or settings.budget is None:
+            return waiting.reason == ASKING
+        budget = connection.execute(
+            sa.select(budgets).where(budgets.c.campaign_id == number)
+        ).one_or_none()
+        if budget and not budget.reserved and budget.spent + settings.price_micros > budget.cap:
+            set_status(connection, number, "paused", now, "the budget is spent", "server")
+            note(connection, now, "budget spent", number, actor="server")
+        return False
+
+    def _standing(self, connection: Connection, number: int, settings: Settings) -> Standing:
+        """Why a campaign whose items are all labelled does not finish."""
+        if settings.certify is not None:
+            found = self.certifying.step(connection, number)
+            if found.reason or found.claims is not None:
+                return found
+        if settings.provisional and self._rests_on_strangers(connection, number):
+            return Standing(LEFT_TO_OWNER)
+        return Standing("")
+
+    def _rests_on_strangers(self, connection: Connection, number: int) -> bool:
+        """Whether some label has no answer of anybody whom more than the majority confirms."""
+        item = self.on_strangers.pop(number, None)
+        if item is None or not exists(connection, IS_ON_STRANGERS, campaign=number, item=item):
+            item = next(iter(fetch_ids(connection, ANY_ON_STRANGERS, campaign=number)), None)
+        if item is not None:
+            self.on_strangers[number] = item
+        return item is not None
+
+    def _may_be_revised(self, connection: Connection, number: int, settings: Settings) -> bool:
+        """Whether answers are left that may still show that the table is wrong."""
+        if not exists(connection, ANY_UNREAD, campaign=number):
+            return False
+        return settings.adapts(get_campaign(connection, number).policy["policy"])
+
+
+def _set_aside_by_people(connection: Connection, number: int) -> str:
+    """Why a campaign does not finish by itself: workers had more items set aside than labelled."""
+    counts = tally(connection, number)
+    labelled = counts.get(ItemStatus.LABELLED.label, 0)
+    if counts.get(ItemStatus.SET_ASIDE.label, 0) <= labelled:
+        return ""
+    count = {
+        words: fetch_ids(connection, COUNT_REASON, campaign=number, reason=reason)[0]
+        for reason, words in BY_PEOPLE.items()
+    }
+    if sum(count.values()) <= labelled:
+        return ""
+    why = " or ".join(words for words, items in count.items() if items)
+    return (
+        f"most items were set aside because {why}; look at the items and the workers, then reopen "
+        "items or finish the campaign"
+    )

@@ -1,0 +1,127 @@
+"""Replaying the items of a revised campaign, a few at a time, beside the answers that come in."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.server.store.db import statements as sql
+from crowdtree.server.store.db.sql import Sql, exists, fetch, fetch_ids, run_many
+from crowdtree.server.store.db.states import ItemStatus, in_states
+from crowdtree.server.store.db.tables import revisions, workers
+from crowdtree.server.store.owner.campaigns import pause_finished
+from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.item import FINAL, ServedCampaign
+from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+from crowdtree.server.store.serving.worker_quality import relearn
+
+AT_ONCE = 200
+LOADED_AT_ONCE = 10
+SECONDS_AT_ONCE = 0.05
+"""How long one transaction replays items; on SQLite no answer is taken meanwhile."""
+_CLOSED = f"""(status = {ItemStatus.SET_ASIDE:d} OR EXISTS (SELECT 1 FROM labels
+    WHERE labels.item_id = items.id AND labels.reason IN {FINAL}))"""
+_CHANGED = """EXISTS (SELECT 1 FROM answers JOIN exclusions
+    ON exclusions.campaign_id = items.campaign_id AND exclusions.worker_id = answers.worker_id
+    AND answers.id BETWEEN exclusions.first_answer_id AND exclusions.last_answer_id
+    WHERE answers.item_id = items.id AND (exclusions.revision > items.revision
+    OR exclusions.lifted_revision > items.revision))"""
+_BEHIND = f"revision < :revision AND (NOT {_CLOSED} OR {_CHANGED})"
+"""The rule of :func:`crowdtree.server.store.serving.revise.is_behind` in SQL."""
+REVISED = (ItemStatus.OPEN, ItemStatus.LABELLED, ItemStatus.SET_ASIDE)
+BEHIND = Sql(
+    f"""SELECT id FROM items WHERE campaign_id = :campaign AND status = :status AND id > :after
+    AND {_BEHIND} ORDER BY id LIMIT :most {{skip items}}"""
+)
+ANY_BEHIND = Sql(
+    f"""SELECT 1 FROM items WHERE campaign_id = :campaign
+    AND status {in_states(*REVISED)} AND {_BEHIND} LIMIT 1"""
+)
+
+
+class Revising:
+    """Replays the items of revised campaigns. Several processes take different items."""
+
+    def __init__(self, cache: ServingCache) -> None:
+        self.cache = cache
+        self.positions: dict[tuple[int, int, ItemStatus], int] = {}
+        """Id of the item up to which a campaign, a revision and a status were searched."""
+        self.opened: Counter[int] = Counter()
+        """Questions that were opened, by campaign."""
+
+    def round(self, connection: Connection) -> dict[int, bool]:
+        """Replay some items of each campaign.
+
+        Returns the campaigns that are not finished, and whether to go on with them at once: not if
+        other processes have the rest.
+        """
+        unfinished = sa.select(revisions.c.campaign_id).where(revisions.c.finished_at.is_(None))
+        numbers = sorted(connection.execute(unfinished).scalars())
+        if not numbers:
+            return {}
+        states = fetch(connection, sql.CAMPAIGNS, ids=numbers)
+        found = [self.cache.campaign(connection, state) for state in states]
+        more = {
+            campaign.id: any(self._revise(connection, campaign, status) for status in REVISED)
+            for campaign in found
+        }
+        for campaign in found:
+            if not more[campaign.id] and self._finished(connection, campaign):
+                del more[campaign.id]
+        return more
+
+    def _finished(self, connection: Connection, campaign: ServedCampaign) -> bool:
+        """Finish a revision, unless another process has had some of the items."""
+        self.positions.clear()
+        values = {"campaign": campaign.id, "revision": campaign.revision}
+        if exists(connection, ANY_BEHIND, **values):
+            return False
+        self._finish(connection, campaign)
+        return True
+
+    def _revise(self, connection: Connection, campaign: ServedCampaign, status: ItemStatus) -> bool:
+        """Replay some items with a status; false if there are none."""
+        place = (campaign.id, campaign.revision, status)
+        ids = fetch_ids(
+            connection,
+            BEHIND,
+            campaign=campaign.id,
+            status=int(status),
+            revision=campaign.revision,
+            after=self.positions.get(place, 0),
+            most=AT_ONCE,
+        )
+        if not ids:
+            return False
+        unit = UnitOfWork(connection, self.cache, self.cache.clock())
+        unit.campaigns[campaign.id] = campaign  # no need to lock its budget
+        end = time.monotonic() + SECONDS_AT_ONCE
+        for start in range(0, len(ids), LOADED_AT_ONCE):
+            some = ids[start : start + LOADED_AT_ONCE]
+            unit.load_items(some)  # which revises them
+            self.positions[place] = some[-1]
+            if time.monotonic() > end:
+                break
+        unit.write()
+        self.opened.update(unit.opened)
+        return True
+
+    def _finish(self, connection: Connection, campaign: ServedCampaign) -> None:
+        """Note that all items are revised, and learn anew how reliable workers are."""
+        mine = (
+            revisions.c.campaign_id == campaign.id,
+            revisions.c.number == campaign.revision,
+            revisions.c.finished_at.is_(None),
+        )
+        now = self.cache.clock()
+        changed = revisions.update().where(*mine).values(finished_at=now)
+        if connection.execute(changed).rowcount:
+            answered = (workers.c.campaign_id == campaign.id, workers.c.answers > 0)
+            ids = connection.execute(sa.select(workers.c.id).where(*answered)).scalars()
+            run_many(connection, sql.ADD_JUDGEMENT, (relearn(n)._asdict() for n in ids))
+            if exists(connection, sql.ANY_UNFINISHED, campaign=campaign.id):
+                reason = "labels were withdrawn: resume to ask about their items again"
+                pause_finished(connection, campaign.id, now, reason)

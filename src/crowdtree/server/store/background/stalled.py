@@ -1,0 +1,286 @@
+"""Stalled items: those that no worker who is present can answer.
+
+An open item is stalled when it has a question to hand out, nobody holds a question of it, and
+nobody who is present may answer it: every active worker who was seen recently and has answers left
+has had the question (or the item, where a worker sees an item only once, or where it lacks other
+people's answers), is dedicated to another question, or is not known where the label waits for
+somebody who is (:mod:`~crowdtree.server.store.serving.newcomers`). Any present worker who may
+answer an item gets it sooner or later, so stalled items are exactly those that need somebody else.
+The owner sees their number; after ``give_up_seconds`` they are set aside.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.campaign.engine import open_questions
+from crowdtree.server.store.db import statements as sql
+from crowdtree.server.store.db.assignment import AGAIN
+from crowdtree.server.store.db.sql import Query, Sql, fetch, fetch_ids, run, run_many
+from crowdtree.server.store.db.states import ItemStatus, LeaseState
+from crowdtree.server.store.db.tables import campaigns, waiting
+from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.item import NO_WORKERS, ServedCampaign, item_state
+from crowdtree.server.store.serving.settle import settle
+from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+
+AWAY_SECONDS = 900.0
+"""A worker who was not seen for this long is not present."""
+LOOK_SECONDS = 5.0
+log = logging.getLogger("crowdtree.server.store")
+AT_ONCE = 500
+MOST_WORKERS = 2000
+MOST_REPLAYED = 20
+"""Adaptive items per look that are computed for every worker."""
+UNLIMITED = 2**31 - 1
+
+
+class PresentWorker(NamedTuple):
+    """A worker who is present; a dedicated one answers one question."""
+
+    id: int
+    question: int | None
+    known: str
+    """Why the worker is known; empty for others."""
+
+
+class Candidate(NamedTuple):
+    """An open question that nobody holds, and how many who may be asked it have had it."""
+
+    id: int
+    item_id: int
+    question: int
+    known_only: int
+    had: int
+
+
+PRESENT = Query(
+    PresentWorker,
+    """SELECT id, question, known FROM workers WHERE campaign_id = :campaign AND status = 'active'
+    AND seen_at > :since AND answers < :most ORDER BY seen_at DESC LIMIT :limit""",
+)
+_HAD = f"""(SELECT count(DISTINCT leases.worker_id) FROM leases
+    WHERE leases.item_id = open_questions.item_id AND {sql.TAKEN} AND leases.worker_id IN :present
+    AND (open_questions.known_only = 0 OR leases.worker_id IN :present_known)
+    AND {AGAIN.format(people=":people")})"""
+_UNHELD = f"""NOT EXISTS (SELECT 1 FROM leases WHERE leases.item_id = open_questions.item_id
+    AND {sql.ACTIVE})"""
+
+
+CANDIDATES = Query(
+    Candidate,
+    f"""SELECT id, item_id, question, known_only, {_HAD} AS had
+    FROM open_questions WHERE campaign_id = :campaign AND id > :after
+    AND (:all = 1 OR item_id IN :ids) AND {_UNHELD} ORDER BY id LIMIT :most""",
+)
+SOME_WAITING = Sql(
+    """SELECT item_id FROM waiting WHERE campaign_id = :campaign AND item_id > :after
+    ORDER BY item_id LIMIT :most"""
+)
+NO_LONGER_STALLED = Sql(
+    f"""SELECT waiting.item_id FROM waiting WHERE waiting.item_id IN :ids
+    AND NOT EXISTS (SELECT 1 FROM open_questions
+        WHERE open_questions.item_id = waiting.item_id AND {_UNHELD})"""
+)
+WAITING_SINCE = Sql(
+    """SELECT item_id FROM waiting WHERE campaign_id = :campaign AND since <= :since
+    ORDER BY item_id LIMIT :most"""
+)
+ITEMS = Query(
+    sql.ItemRow,
+    f"SELECT {', '.join(sql.ItemRow._fields)} FROM items WHERE id IN :ids",
+)
+ADD_WAITING = sql.many(
+    """INSERT INTO waiting (item_id, campaign_id, since) VALUES (:item_id, :campaign_id, :since)
+    ON CONFLICT (item_id) DO NOTHING"""
+)
+DROP_WAITING = Sql("DELETE FROM waiting WHERE item_id IN :ids")
+
+
+@dataclass
+class Findings:
+    """What a look at a campaign found: items newly stalled, no longer stalled, and to give up."""
+
+    campaign: int
+    stalled: list[int] = field(default_factory=list)
+    fine: list[int] = field(default_factory=list)
+    expired: list[int] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.stalled or self.fine or self.expired)
+
+
+class StalledItems:
+    """Looks for stalled items, a few hundred at a time, so that large campaigns cost no more."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock = clock
+        self.cache = ServingCache(clock, np.random.default_rng(0))
+        self.began = clock()
+        self.positions: dict[int, int] = {}
+        self.waiting_positions: dict[int, int] = {}
+        self.last = -LOOK_SECONDS
+
+    def due(self) -> bool:
+        """Whether it is time to look again."""
+        now = time.monotonic()
+        if now - self.last < LOOK_SECONDS:
+            return False
+        self.last = now
+        return True
+
+    def look(self, connection: Connection) -> list[Findings]:
+        """Look at the next items of each running campaign; only reads."""
+        columns = [campaigns.c[name] for name in sql.CampaignState._fields]
+        rows = connection.execute(sa.select(*columns).where(campaigns.c.status == "running")).all()
+        loaded = [self.cache.campaign(connection, sql.CampaignState(*row)) for row in rows]
+        return [found for campaign in loaded if (found := self._look_safely(connection, campaign))]
+
+    def _look_safely(self, connection: Connection, campaign: ServedCampaign) -> Findings | None:
+        """Look at a campaign; one that fails must not stop the others."""
+        try:
+            return self._look(connection, campaign)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            log.exception("looking for stalled items of campaign %d failed", campaign.id)
+            return None
+
+    def _look(self, connection: Connection, campaign: ServedCampaign) -> Findings:
+        number = campaign.id
+        rows = self._candidates(connection, campaign, self.positions.get(number, 0))
+        self.positions[number] = rows[-1].id if len(rows) == AT_ONCE else 0
+        found = self._sorted(connection, campaign, rows)
+        known = self._known(connection, [*found.stalled, *found.fine])
+        found.stalled = [item for item in found.stalled if item not in known]
+        found.fine = [item for item in found.fine if item in known]
+        found.fine += self._no_longer_stalled(connection, number)
+        patience = campaign.settings.give_up_seconds
+        now = self.clock()
+        # After a restart, wait before giving up: workers may have come back in the meantime.
+        if patience is not None and now - self.began >= min(patience, AWAY_SECONDS):
+            found.expired = fetch_ids(
+                connection, WAITING_SINCE, campaign=number, since=now - patience, most=AT_ONCE
+            )
+        return found
+
+    def _no_longer_stalled(self, connection: Connection, number: int) -> list[int]:
+        """Find waiting items that were labelled, or of which a worker holds a question."""
+        after = self.waiting_positions.get(number, 0)
+        some = fetch_ids(connection, SOME_WAITING, campaign=number, after=after, most=AT_ONCE)
+        self.waiting_positions[number] = some[-1] if len(some) == AT_ONCE else 0
+        return fetch_ids(connection, NO_LONGER_STALLED, ids=some)
+
+    def _known(self, connection: Connection, ids: list[int]) -> set[int]:
+        mine = sa.select(waiting.c.item_id).where(waiting.c.item_id.in_(ids))
+        return set(connection.execute(mine).scalars())
+
+    def _candidates(
+        self,
+        connection: Connection,
+        campaign: ServedCampaign,
+        after: int = 0,
+        ids: Sequence[int] | None = None,
+    ) -> list[Candidate]:
+        present = self._present(connection, campaign)
+        return fetch(
+            connection,
+            CANDIDATES,
+            campaign=campaign.id,
+            people=campaign.settings.people_first,
+            after=after,
+            all=int(ids is None),
+            ids=list(ids or ()),
+            present=[worker.id for worker in present],
+            present_known=[worker.id for worker in present if worker.known],
+            most=AT_ONCE,
+        )
+
+    def _present(self, connection: Connection, campaign: ServedCampaign) -> list[PresentWorker]:
+        return fetch(
+            connection,
+            PRESENT,
+            campaign=campaign.id,
+            since=self.clock() - AWAY_SECONDS,
+            most=campaign.settings.answers_per_worker or UNLIMITED,
+            limit=MOST_WORKERS,
+        )
+
+    def _sorted(
+        self, connection: Connection, campaign: ServedCampaign, rows: Sequence[Candidate]
+    ) -> Findings:
+        """Separate stalled items from those that a present worker may answer."""
+        present = self._present(connection, campaign)
+
+        def may_answer(row: Candidate) -> int:
+            asked = [worker for worker in present if worker.known or not row.known_only]
+            return sum(worker.question in (None, row.question) for worker in asked)
+
+        fine = {row.item_id for row in rows if row.had < may_answer(row)}
+        stalled = sorted({row.item_id for row in rows} - fine)
+        if campaign.policy.has_alternatives:
+            stalled = stalled[:MOST_REPLAYED]
+            others = self._with_other_question(connection, campaign, stalled, present)
+            fine |= others
+            stalled = [item for item in stalled if item not in others]
+        return Findings(campaign.id, stalled, sorted(fine))
+
+    def _with_other_question(
+        self,
+        connection: Connection,
+        campaign: ServedCampaign,
+        ids: list[int],
+        present: Sequence[PresentWorker],
+    ) -> set[int]:
+        """Find items of which a present worker may be asked another question than the open one."""
+        if campaign.settings.one_question_per_item or not ids:
+            return set()
+        log: dict[int, list[sql.LogLine]] = {}
+        for line in fetch(connection, sql.LOG, ids=ids):
+            log.setdefault(line.item_id, []).append(line)
+        found = set()
+        for row in fetch(connection, ITEMS, ids=ids):
+            if row.revision != campaign.revision:
+                found.add(row.id)  # look again when it is revised
+                continue
+            item = item_state(campaign, row.task, row.state, log.get(row.id, []), row.least)
+            if any(
+                open_questions(campaign.policy, item, (), str(worker.id), campaign.rules)
+                for worker in present
+                if worker.known or item.least <= item.answers
+            ):
+                found.add(row.id)
+        return found
+
+    def apply(self, connection: Connection, found: Findings) -> int:
+        """Record which items are stalled, and set aside those stalled too long; count those."""
+        if found.fine:
+            run(connection, DROP_WAITING, ids=found.fine)
+        values = {"campaign_id": found.campaign, "since": self.clock()}
+        run_many(connection, ADD_WAITING, ({**values, "item_id": item} for item in found.stalled))
+        return self._give_up(connection, found) if found.expired else 0
+
+    def _give_up(self, connection: Connection, found: Findings) -> int:
+        unit = UnitOfWork(connection, self.cache, self.clock())
+        unit.load_items(found.expired)  # locks them: check once more before giving up
+        campaign = unit.campaigns[found.campaign]
+        rows = self._candidates(connection, campaign, ids=found.expired)
+        again = self._sorted(connection, campaign, rows)
+        done = list(again.fine)
+        for number in again.stalled:
+            item = unit.items[number]  # one that was just revised is looked at again later
+            held = any(lease.state == LeaseState.ACTIVE for lease in item.leases.values())
+            if item.status == ItemStatus.OPEN and not held and not item.changed:
+                item.close(campaign.policy.conclude(item.item.state, NO_WORKERS))
+                settle(unit, item)
+                done.append(number)
+        run(connection, DROP_WAITING, ids=done)
+        count = len(unit.labels)
+        unit.write()
+        return count

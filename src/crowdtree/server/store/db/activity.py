@@ -1,0 +1,129 @@
+"""The activity log: what owners and the server did, who it was, and from where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Literal, NamedTuple, TypedDict, cast
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.server.store.db.labels import hold_readers
+from crowdtree.server.store.db.tables import activity
+from crowdtree.server.store.types import JsonObject
+
+EVENTS = {
+    "alarm": "table.alarm",
+    "suspect": "worker.suspected",
+    "revise": "table.revised",
+    "exclude": "answers.excluded",
+    "include": "answers.included",
+    "correct": "label.corrected",
+    "certified": "certificate.reached",
+    "out of reach": "certificate.out_of_reach",
+    "skipped away": "campaign.skipped_away",
+    "left to owner": "campaign.left_to_owner",
+}
+"""Actions that webhooks are told about, and the names of these events."""
+MOST_LISTED = 500
+SERVER = "server"
+"""The name of the server among people."""
+
+
+class Origin(NamedTuple):
+    """Who asks for something, by name, and from which address."""
+
+    person: str = ""
+    address: str = ""
+
+
+NOBODY = Origin()
+COMMAND_LINE = Origin(address="command line")
+ORIGIN: ContextVar[Origin] = ContextVar("origin", default=NOBODY)
+"""The origin of the request that is being served, also in threads that work for it."""
+Actor = Literal["owner", "server"]
+
+
+@contextmanager
+def acting(origin: Origin) -> Iterator[None]:
+    """Record what happens as done by somebody."""
+    before = ORIGIN.set(origin)
+    try:
+        yield
+    finally:
+        ORIGIN.reset(before)
+
+
+class ActivityEntry(TypedDict):
+    """One action. `person` and `address` are empty where the server acted on its own."""
+
+    id: int
+    at: float
+    actor: str
+    action: str
+    campaign_id: int | None
+    detail: JsonObject
+    person: str
+    address: str
+
+
+def note(
+    connection: Connection,
+    now: float,
+    action: str,
+    campaign: int | None,
+    detail: Mapping[str, object] | None = None,
+    actor: Actor = "owner",
+) -> int:
+    """Append to the activity log; returns the number of the entry."""
+    if action in EVENTS:
+        hold_readers(connection)
+    origin = ORIGIN.get() if actor == "owner" else NOBODY
+    values = {"at": now, "actor": actor, "action": action, "campaign_id": campaign}
+    values |= {"detail": json.dumps(dict(detail or {})), **origin._asdict()}
+    made = activity.insert().values(**values).returning(activity.c.id)
+    return int(connection.execute(made).scalar_one())
+
+
+def list_activity(
+    connection: Connection,
+    number: int | None = None,
+    *,
+    person: str = "",
+    before: int | None = None,
+    most: int = MOST_LISTED,
+) -> list[ActivityEntry]:
+    """Read the last entries, the newest first.
+
+    Parameters
+    ----------
+    number
+        A campaign; without it, of all campaigns and of the server.
+    person
+        Only what this person did; ``"server"`` for what the server did on its own.
+    before
+        Only entries before this id.
+    """
+    query = sa.select(activity).order_by(activity.c.id.desc()).limit(most)
+    if number is not None:
+        query = query.where(activity.c.campaign_id == number)
+    if person:
+        own = activity.c.actor == person if person == SERVER else activity.c.person == person
+        query = query.where(own)
+    if before is not None:
+        query = query.where(activity.c.id < before)
+    return [
+        cast(ActivityEntry, {**row._mapping, "detail": json.loads(row.detail)})
+        for row in connection.execute(query)
+    ]
+
+
+def list_people(connection: Connection, number: int | None = None) -> list[str]:
+    """List the people in the log of a campaign, or of the whole server."""
+    query = sa.select(activity.c.person).where(activity.c.person != "").distinct()
+    if number is not None:
+        query = query.where(activity.c.campaign_id == number)
+    return sorted(connection.execute(query).scalars(), key=str.casefold)

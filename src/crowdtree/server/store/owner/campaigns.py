@@ -1,0 +1,282 @@
+"""Campaigns: create, rename, change settings, add items, start, pause, finish."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.campaign.engine import check_people
+from crowdtree.core.errors import CrowdtreeError
+from crowdtree.server.languages import CLASS, EXPLANATION, NAMED, QUESTION
+from crowdtree.server.store.db import statements as sql
+from crowdtree.server.store.db.activity import Actor, note
+from crowdtree.server.store.db.campaign_row import (
+    Campaign,
+    CampaignStatus,
+    add_to_tallies,
+    definition_of,
+    get_campaign,
+    tally,
+    touch,
+)
+from crowdtree.server.store.db.sql import exists, run_many
+from crowdtree.server.store.db.states import LIVE_LEASES, ItemStatus
+from crowdtree.server.store.db.tables import budgets, campaigns, items, leases, waiting
+from crowdtree.server.store.derived import new_secret
+from crowdtree.server.store.settings import MICRO, Settings, checked_settings
+from crowdtree.server.store.types import AnyPolicy
+
+MOVES: dict[CampaignStatus, tuple[CampaignStatus, ...]] = {
+    "running": ("draft", "paused", "finished"),
+    "paused": ("running",),
+    "finishing": ("draft", "running", "paused"),
+    "finished": ("finishing", "running"),
+}
+"""From which statuses a campaign can get to a status."""
+VERBS = {"running": "start", "paused": "pause", "finishing": "finish", "finished": "finish"}
+MOST_NAME = 200
+ENGINE_SETTINGS = ("most_skips", "people_per_item", "person_dependence")
+"""Settings that are rules of the engine, under which the log is replayed."""
+KEYS = ("signing_key", "oldest_signing_key")
+"""Settings that only grow, so that a key that was revoked stays so."""
+MOST_KEYS = 10
+"""Keys that are accepted at the same time."""
+
+
+def create(
+    connection: Connection, name: str, policy: AnyPolicy, settings: Settings, now: float
+) -> int:
+    """Create a campaign as a draft; returns its number."""
+    check_policy(policy, settings)
+    if not storable(name):
+        raise CrowdtreeError(
+            f"campaign: expected a name of at most {MOST_NAME} characters without NUL"
+        )
+    made = connection.execute(
+        campaigns.insert()
+        .values(
+            name=name.strip() or "Campaign",
+            **definition_of(policy),
+            settings=settings.model_dump_json(),
+            secret=new_secret(),
+            created_at=now,
+        )
+        .returning(campaigns.c.id)
+    )
+    number = int(made.scalar_one())
+    if settings.budget_micros is not None:
+        connection.execute(budgets.insert().values(campaign_id=number, cap=settings.budget_micros))
+    note(connection, now, "create", number, {"name": name})
+    return number
+
+
+def check_policy(policy: AnyPolicy, settings: Settings) -> None:
+    """Refuse settings that do not fit a policy."""
+    unknown = set(settings.examples) - set(policy.problem.questions)
+    if unknown:
+        raise CrowdtreeError(f"settings: examples: {sorted(unknown)[0]!r} is not a question")
+    named = {f"{QUESTION}{name}" for name in policy.problem.questions}
+    named |= {f"{kind}{name}" for kind in (CLASS, EXPLANATION) for name in policy.problem.classes}
+    for code, texts in settings.texts.items():
+        for key in texts:
+            if key.startswith(NAMED) and key not in named:
+                what = "question" if key.startswith(QUESTION) else "class"
+                raise CrowdtreeError(f"settings: texts: {code}: {key[:60]!r} names no {what}")
+    if not 0 <= settings.signing_key - settings.oldest_signing_key < MOST_KEYS:
+        least, most = max(0, settings.signing_key - MOST_KEYS + 1), settings.signing_key
+        raise CrowdtreeError(f"settings: oldest_signing_key: expected {least} to {most}")
+    if settings.budget is not None and settings.price == 0:
+        raise CrowdtreeError("settings: budget: set a price per answer as well")
+    if settings.least_answers > (settings.answers_per_worker or settings.least_answers):
+        raise CrowdtreeError(
+            f"settings: least_answers: expected at most answers_per_worker "
+            f"({settings.answers_per_worker}), or nobody gets the code"
+        )
+    if settings.personal_codes and settings.completion_code:
+        raise CrowdtreeError(
+            "settings: personal_codes: leave completion_code empty, or switch personal codes off"
+        )
+    check_people(policy, settings.people_per_item)
+    if settings.dedicated and policy.plan is None:
+        raise CrowdtreeError(
+            "settings: dedicated: requires a plan; adaptive questions vary by item"
+        )
+
+
+def storable(name: str) -> bool:
+    """Whether a name is short enough, and free of NUL, which PostgreSQL rejects.
+
+    >>> storable("Ann"), storable("a\\x00b")
+    (True, False)
+    """
+    return len(name) <= MOST_NAME and "\x00" not in name
+
+
+def rename(connection: Connection, number: int, name: str, now: float) -> None:
+    """Rename a campaign."""
+    get_campaign(connection, number)
+    name = name.strip()
+    if not name or not storable(name):
+        raise CrowdtreeError(
+            f"campaign: expected a name of 1 to {MOST_NAME} characters without NUL"
+        )
+    connection.execute(campaigns.update().where(campaigns.c.id == number).values(name=name))
+    note(connection, now, "rename", number, {"name": name})
+
+
+def change_settings(
+    connection: Connection,
+    number: int,
+    policy: AnyPolicy,
+    changes: Mapping[str, object],
+    now: float,
+) -> Settings:
+    """Change some settings; a new budget applies from the next question on."""
+    found = get_campaign(connection, number, lock=True)
+    old = found.settings
+    settings = checked_settings({**old.model_dump(), **changes})
+    for name in ENGINE_SETTINGS if found.status != "draft" else ():
+        if getattr(settings, name) != getattr(old, name):
+            raise CrowdtreeError(
+                f"settings: {name}: cannot change after the start: labels and items set aside so "
+                "far depend on it"
+            )
+    for name in KEYS:
+        if getattr(settings, name) < getattr(old, name):
+            raise CrowdtreeError(f"settings: {name}: expected at least {getattr(old, name)}")
+    check_policy(policy, settings)
+    connection.execute(
+        campaigns.update()
+        .where(campaigns.c.id == number)
+        .values(settings=settings.model_dump_json(), version=campaigns.c.version + 1)
+    )
+    committed = _change_budget(connection, number, settings)
+    if committed > (settings.budget_micros or committed) and (
+        (settings.price, settings.budget) != (old.price, old.budget)
+    ):
+        raise CrowdtreeError(
+            f"settings: budget: {committed / MICRO:.2f} are spent or reserved for questions that "
+            "workers hold; give at least that, or pause and wait for their answers"
+        )
+    note(connection, now, "settings", number, changes)
+    return settings
+
+
+def _change_budget(connection: Connection, number: int, settings: Settings) -> int:
+    """Write the new cap, and reserve the new price for the questions that workers hold.
+
+    Returns what is spent and reserved, in millionths.
+    """
+    cap = settings.budget_micros
+    where = budgets.c.campaign_id == number
+    if cap is None:
+        connection.execute(budgets.delete().where(where))
+        return 0
+    # The update locks the row and so waits for transactions that are handing out questions.
+    if not connection.execute(budgets.update().where(where).values(cap=cap)).rowcount:
+        spent = tally(connection, number).get("spent", 0)
+        connection.execute(budgets.insert().values(campaign_id=number, cap=cap, spent=spent))
+    live = sa.select(sa.func.count()).where(
+        leases.c.campaign_id == number, leases.c.state.in_(LIVE_LEASES)
+    )
+    reserved = int(connection.execute(live).scalar_one()) * settings.price_micros
+    changed = budgets.update().where(where).values(reserved=reserved).returning(budgets.c.spent)
+    return int(connection.execute(changed).scalar_one()) + reserved
+
+
+def set_status(
+    connection: Connection,
+    number: int,
+    status: CampaignStatus,
+    now: float,
+    reason: str = "",
+    actor: Actor = "owner",
+) -> Campaign:
+    """Start, pause, resume or finish a campaign."""
+    found = get_campaign(connection, number, lock=True)
+    if found.status == status:
+        return found
+    if found.status not in MOVES[status]:
+        raise CrowdtreeError(f"campaign {number} cannot {VERBS[status]}: it is {found.status}")
+    waits = found.status == "paused" and found.settings.certify is not None  # for checks
+    if (
+        status == "running"
+        and not waits
+        and not exists(connection, sql.ANY_UNFINISHED, campaign=number)
+    ):
+        raise CrowdtreeError(
+            f"campaign {number} has no items left to label; add items, or finish it"
+        )
+    # Pausing resets the give-up timers.
+    connection.execute(waiting.delete().where(waiting.c.campaign_id == number))
+    started, finished = found.started_at, found.finished_at
+    if status == "running":
+        started, finished = started or now, None
+    elif status == "finished":
+        finished = now
+    connection.execute(
+        campaigns.update()
+        .where(campaigns.c.id == number)
+        .values(status=status, status_reason=reason, started_at=started, finished_at=finished)
+    )
+    note(connection, now, VERBS[status], number, {"reason": reason} if reason else {}, actor)
+    return get_campaign(connection, number)
+
+
+class StoredItem(NamedTuple):
+    """An item as it is stored."""
+
+    task: str
+    payload: str
+    status: int
+    gold: int | None
+
+
+def stored_items(
+    connection: Connection, number: int, tasks: Sequence[str]
+) -> dict[str, StoredItem]:
+    """Read the items with some names, by name."""
+    columns = [items.c[name] for name in StoredItem._fields]
+    mine = (items.c.campaign_id == number, items.c.task.in_(tasks))
+    rows = connection.execute(sa.select(*columns).where(*mine))
+    return {row.task: StoredItem(*row) for row in rows}
+
+
+def pause_finished(connection: Connection, number: int, now: float, reason: str) -> None:
+    """Pause a finished campaign some of whose items are open again.
+
+    Nothing is asked or paid before the owner resumes it.
+    """
+    mine = (campaigns.c.id == number, campaigns.c.status == "finished")
+    changed = campaigns.update().where(*mine)
+    changed = changed.values(status="paused", status_reason=reason, finished_at=None)
+    if connection.execute(changed).rowcount:
+        note(connection, now, "reopened", number, {"text": reason}, "server")
+
+
+def add_items(connection: Connection, number: int, rows: Sequence[Mapping[str, object]]) -> int:
+    """Add items (``task``, ``payload``, ``gold``); known tasks stay as they are.
+
+    Returns how many were added.
+    """
+    new: dict[str, int] = {}
+    for status in (ItemStatus.NEW, ItemStatus.GOLD):
+        made = [
+            {
+                "campaign_id": number,
+                "task": row["task"],
+                "payload": row["payload"],
+                "status": status,
+                "gold": row.get("gold"),
+            }
+            for row in rows
+            if (row.get("gold") is not None) == (status == ItemStatus.GOLD)
+        ]
+        new[status.label] = run_many(connection, sql.ADD_ITEM, made)
+    add_to_tallies(connection, number, new)
+    if new[ItemStatus.GOLD.label]:
+        touch(connection, number)
+    return sum(new.values())

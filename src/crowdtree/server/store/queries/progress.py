@@ -1,0 +1,190 @@
+"""Progress of a campaign: counts, costs and a forecast."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.server.store.db.campaign_row import flows, get_campaign, tally
+from crowdtree.server.store.db.states import ITEM_STATUSES
+from crowdtree.server.store.db.tables import answers, exclusions, waiting, workers
+from crowdtree.server.store.queries.corrections import count_corrected, replaced_labels
+from crowdtree.server.store.queries.monitoring import Monitored, monitored
+from crowdtree.server.store.queries.revisions import Revision, last_revision
+from crowdtree.server.store.settings import MICRO
+
+RECENT = 500
+FATES = ("counted", "gold", "skipped", "surplus", "late", "over budget")
+
+
+class Forecast(TypedDict):
+    """What is left to do, estimated from the campaign so far."""
+
+    answers_left: float | None
+    answers_per_minute: float | None
+    seconds_left: float | None
+    cost_left: float | None
+
+
+class Progress(TypedDict):
+    """A campaign in a few numbers; counts are by the name of what they count."""
+
+    id: int
+    name: str
+    status: str
+    status_reason: str
+    items: dict[str, int]
+    undecided: int
+    waiting_for_workers: int
+    waiting_for_known: int
+    """Items whose label waits for an answer of somebody who is known."""
+    answers: dict[str, int]
+    answers_per_item: float | None
+    estimated_error: float | None
+    """Expected share of wrong labels; labels by hand count as right."""
+    corrected: int
+    """Items that the owner has labelled by hand."""
+    spent: float
+    price: float
+    budget: float | None
+    currency: str
+    revision: Revision | None
+    monitor: Monitored | None
+    labels: dict[str, int]
+    precision: dict[str, float | None]
+    """Estimated share of right labels among the items with each label; ``None`` without items."""
+    nodes: dict[str, dict[str, int]]
+    workers: dict[str, int]
+    excluded_workers: int
+    """Workers whose answers are excluded, wholly or in part."""
+    forecast: Forecast
+
+
+def progress(connection: Connection, number: int, now: float) -> Progress:
+    """Sum up a campaign; the cost does not depend on its size."""
+    campaign = get_campaign(connection, number)
+    settings = campaign.settings
+    counts = tally(connection, number)
+    corrected = count_corrected(connection, number)
+    if corrected:
+        counts = _with_corrections(connection, number, counts)
+    items = {name.replace(" ", "_"): counts.get(name, 0) for name in ITEM_STATUSES}
+    given = {name.replace(" ", "_"): counts.get(f"fate:{name}", 0) for name in FATES}
+    closed = items["labelled"] + items["set_aside"]
+    estimated = counts.get("estimated", 0)
+    rate = _rate(connection, number, now)
+    left = _answers_left(items, given["counted"], closed)
+    waiting_items = _waiting_items(connection, number)
+    stuck = is_stuck(items, waiting_items)
+    return {
+        "id": number,
+        "name": campaign.name,
+        "status": campaign.status,
+        "status_reason": campaign.status_reason,
+        "items": {**items, "total": sum(items.values()) - items["gold"] - items["withdrawn"]},
+        "undecided": counts.get("undecided", 0),
+        "waiting_for_workers": waiting_items,
+        "waiting_for_known": counts.get("held", 0),
+        "answers": {**given, "expired_leases": counts.get("expired", 0)},
+        "answers_per_item": counts.get("taken", 0) / estimated if estimated else None,
+        "estimated_error": counts["error_nanos"] / 1e9 / estimated if estimated else None,
+        "corrected": corrected,
+        "spent": counts.get("spent", 0) / MICRO,
+        "price": settings.price,
+        "budget": settings.budget,
+        "currency": settings.currency,
+        "revision": last_revision(connection, number) if campaign.revision else None,
+        "monitor": monitored(connection, campaign),
+        "labels": _labels(campaign.classes, counts),
+        "precision": _precision(campaign.classes, counts),
+        "nodes": flows(counts, campaign.revision),
+        "workers": _workers(connection, number),
+        "excluded_workers": _excluded_workers(connection, number),
+        "forecast": {
+            "answers_left": left,
+            "answers_per_minute": None if rate is None else 60 * rate,
+            "seconds_left": left / rate if left is not None and rate and not stuck else None,
+            "cost_left": None if left is None else left * settings.price,
+        },
+    }
+
+
+def _with_corrections(
+    connection: Connection, number: int, counts: dict[str, int]
+) -> dict[str, int]:
+    """Count labels by hand as right, in the place of those of the answers."""
+    found = Counter(counts)
+    for row in replaced_labels(connection, number):
+        nanos, place = round(row["error"] * 1e9), row["computed"]
+        found.subtract(
+            {f"label:{place}": row["items"], f"label_nanos:{place}": nanos, "error_nanos": nanos}
+        )
+        found[f"label:{row['by_hand']}"] += row["items"]
+    return found
+
+
+def is_stuck(items: Mapping[str, int], waiting_items: int) -> bool:
+    """Whether all items in work wait for more workers, so that the present rate says nothing."""
+    return 0 < items["new"] + items["open"] <= waiting_items
+
+
+def _waiting_items(connection: Connection, number: int) -> int:
+    """Count the items that no worker who is present can answer."""
+    found = sa.select(sa.func.count()).where(waiting.c.campaign_id == number)
+    return int(connection.execute(found).scalar_one())
+
+
+def _excluded_workers(connection: Connection, number: int) -> int:
+    mine = (exclusions.c.campaign_id == number, exclusions.c.lifted_revision.is_(None))
+    found = sa.select(sa.func.count(sa.distinct(exclusions.c.worker_id))).where(*mine)
+    return int(connection.execute(found).scalar_one())
+
+
+def _answers_left(items: dict[str, int], counted: int, closed: int) -> float | None:
+    """Estimate the answers still needed from the answers per item so far."""
+    if not closed or not counted:  # closed by hand, without answers
+        return None
+    unfinished = items["new"] + items["open"]
+    per_item = counted / closed if items["open"] == 0 else counted / (closed + items["open"] / 2)
+    return per_item * (items["new"] + items["open"] / 2) if unfinished else 0.0
+
+
+def _rate(connection: Connection, number: int, now: float) -> float | None:
+    """Answers per second over the last few hundred."""
+    rows = (
+        sa.select(answers.c.at)
+        .where(answers.c.campaign_id == number)
+        .order_by(answers.c.id.desc())
+        .limit(RECENT)
+    )
+    times = [float(at) for (at,) in connection.execute(rows)]
+    if len(times) < 2:
+        return None
+    return len(times) / max(now - times[-1], 1e-3)
+
+
+def _labels(classes: Sequence[str], counts: dict[str, int]) -> dict[str, int]:
+    return {name: counts.get(f"label:{c}", 0) for c, name in enumerate(classes)}
+
+
+def _precision(classes: Sequence[str], counts: dict[str, int]) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for c, name in enumerate(classes):
+        items = counts.get(f"label:{c}", 0)
+        wrong = counts.get(f"label_nanos:{c}", 0) / 1e9
+        found[name] = 1 - wrong / items if items else None
+    return found
+
+
+def _workers(connection: Connection, number: int) -> dict[str, int]:
+    rows = connection.execute(
+        sa.select(workers.c.status, sa.func.count().label("workers"))
+        .where(workers.c.campaign_id == number)
+        .group_by(workers.c.status)
+    )
+    found: dict[str, int] = {row.status: row.workers for row in rows}
+    return {status: found.get(status, 0) for status in ("active", "paused", "blocked")}

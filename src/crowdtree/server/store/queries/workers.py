@@ -1,0 +1,203 @@
+"""Workers for the owner: their record, reliability and last answers."""
+
+from __future__ import annotations
+
+from typing import TypedDict, cast
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.core.problem import Problem
+from crowdtree.server.store.db.campaign_row import get_campaign
+from crowdtree.server.store.db.tables import answers, campaigns, exclusions, items, labels, workers
+from crowdtree.server.store.errors import NotFound
+from crowdtree.server.store.reliability import expected_right
+from crowdtree.server.store.settings import MICRO
+
+WORKERS_PAGE = 100
+MOST_LISTED = 1000
+LAST_ANSWERS = 200
+WORKER_ORDERS: dict[str, sa.ColumnElement[object]] = {
+    "answers": workers.c.answers.desc(),
+    "reliability": workers.c.skill,  # reliability increases with skill
+    "seen": workers.c.seen_at.desc(),
+    "name": sa.func.lower(workers.c.name),
+}
+
+
+class WorkerFacts(TypedDict):
+    """What an owner sees of a worker."""
+
+    id: int
+    name: str
+    external_id: str | None
+    status: str
+    status_reason: str
+    known: str
+    """Why the worker is known (``invited``, ``owner``, ``gold``, ``agreement`` or ``majority``);
+    empty for a newcomer."""
+    question: int | None
+    answers: int
+    accepted: int
+    skips: int
+    overdue: int
+    completed_at: float | None
+    joined_at: float
+    seen_at: float
+    gold_right: int
+    gold_asked: int
+    agreed: int
+    judged: int
+    reliability: float
+    skill: float
+    earned: float
+    consent: str
+    """Mark of the text that the worker has agreed to."""
+    consented_at: float | None
+    trained: int
+    excluded: bool
+    """Whether answers of this worker are excluded."""
+
+
+EXCLUDED = (
+    sa.exists()
+    .where(exclusions.c.worker_id == workers.c.id, exclusions.c.lifted_revision.is_(None))
+    .label("excluded")
+)
+
+
+def _facts(row: sa.Row[tuple[object, ...]], problem: Problem) -> WorkerFacts:
+    found = {name: row._mapping[name] for name in WorkerFacts.__annotations__ if name in workers.c}
+    found |= {"earned": row.earned / MICRO, "excluded": bool(row.excluded)}
+    return cast(WorkerFacts, found | {"reliability": expected_right(problem, row.skill)})
+
+
+def get_worker(connection: Connection, number: int, worker: int, problem: Problem) -> WorkerFacts:
+    """Read a worker of a campaign."""
+    row = connection.execute(
+        sa.select(workers, EXCLUDED).where(workers.c.id == worker, workers.c.campaign_id == number)
+    ).one_or_none()
+    if row is None:
+        raise NotFound(f"worker {worker} is not in campaign {number}")
+    return _facts(row, problem)
+
+
+def listed_workers(
+    connection: Connection, number: int, problem: Problem, after: int = 0
+) -> list[WorkerFacts]:
+    """List workers by id, up to `MOST_LISTED` after an id."""
+    rows = connection.execute(
+        sa.select(workers, EXCLUDED)
+        .where(workers.c.campaign_id == number, workers.c.id > after)
+        .order_by(workers.c.id)
+        .limit(MOST_LISTED)
+    )
+    return [_facts(row, problem) for row in rows]
+
+
+def some_workers(
+    connection: Connection,
+    number: int,
+    problem: Problem,
+    *,
+    sort: str = "answers",
+    skip: int = 0,
+    most: int = WORKERS_PAGE,
+) -> list[WorkerFacts]:
+    """Read a page of workers, in one of `WORKER_ORDERS`."""
+    rows = connection.execute(
+        sa.select(workers, EXCLUDED)
+        .where(workers.c.campaign_id == number)
+        .order_by(WORKER_ORDERS[sort], workers.c.id)
+        .offset(skip)
+        .limit(most)
+    )
+    return [_facts(row, problem) for row in rows]
+
+
+def paused_workers(connection: Connection, number: int) -> int:
+    """Count workers whom the server paused."""
+    return int(
+        connection.execute(
+            sa.select(sa.func.count()).where(
+                workers.c.campaign_id == number,
+                workers.c.status == "paused",
+                workers.c.status_reason != "by the owner",
+            )
+        ).scalar_one()
+    )
+
+
+def any_trusted(connection: Connection, number: int) -> bool:
+    """Whether the owner has invited somebody by a personal link, or vouched for somebody."""
+    mine = (workers.c.campaign_id == number, workers.c.status != "blocked")
+    trusted = sa.exists().where(*mine, workers.c.known.in_(("invited", "owner")))
+    return bool(connection.execute(sa.select(trusted)).scalar_one())
+
+
+class WorkerState(TypedDict):
+    """How a worker stands, for the worker."""
+
+    campaign: str
+    """Status of the campaign."""
+    worker: str
+    """Status of the worker."""
+    answers: int
+    skips: int
+    accepted: int
+    earned: float
+
+
+def worker_state(connection: Connection, worker: int) -> WorkerState:
+    """Read how a worker and the campaign stand."""
+    names = ("answers", "skips", "accepted", "earned")
+    row = connection.execute(
+        sa.select(
+            campaigns.c.status.label("campaign"),
+            workers.c.status.label("worker"),
+            *(workers.c[name] for name in names),
+        )
+        .join(campaigns, campaigns.c.id == workers.c.campaign_id)
+        .where(workers.c.id == worker)
+    ).one()
+    return cast(WorkerState, {**row._mapping, "earned": row.earned / MICRO})
+
+
+class WorkerAnswer(TypedDict):
+    """An answer of a worker, with what is known or was decided about the item."""
+
+    id: int
+    item_id: int
+    task: str
+    question: int
+    kind: str
+    value: int | None
+    fate: str
+    at: float
+    gold: int | None
+    label: int | None
+
+
+def worker_log(connection: Connection, number: int, worker: int) -> list[WorkerAnswer]:
+    """Read a worker's last answers, the newest first."""
+    get_campaign(connection, number)
+    rows = connection.execute(
+        sa.select(
+            answers.c.id,
+            answers.c.item_id,
+            items.c.task,
+            answers.c.question,
+            answers.c.kind,
+            answers.c.value,
+            sa.func.coalesce(answers.c.revised_fate, answers.c.fate).label("fate"),
+            answers.c.at,
+            items.c.gold,
+            labels.c.label,
+        )
+        .join(items, items.c.id == answers.c.item_id)
+        .outerjoin(labels, labels.c.item_id == answers.c.item_id)
+        .where(answers.c.worker_id == worker, answers.c.campaign_id == number)
+        .order_by(answers.c.id.desc())
+        .limit(LAST_ANSWERS)
+    )
+    return [cast(WorkerAnswer, dict(row._mapping)) for row in rows]

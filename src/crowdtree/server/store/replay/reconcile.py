@@ -1,0 +1,253 @@
+"""Reconcile the stored counts, money and workers' records with sums over the log."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from crowdtree.campaign.engine import ItemState, after_undos, stands
+from crowdtree.policies.base import HANDED_OVER
+from crowdtree.server.store.db.campaign_row import flows, tally
+from crowdtree.server.store.db.sql import Sql, exists, fetch_ids
+from crowdtree.server.store.db.statements import RELEARN, REVISING
+from crowdtree.server.store.db.states import ITEM_STATUSES, LIVE_LEASES, ItemStatus
+from crowdtree.server.store.db.tables import budgets, judgements, workers
+from crowdtree.server.store.replay.stored import StoredItem
+from crowdtree.server.store.serving.item import FINISHED, ServedCampaign, moves_of
+from crowdtree.server.store.serving.record import is_accepted
+from crowdtree.server.store.serving.worker_quality import outcome_counts
+
+RECORD = ("answers", "accepted", "skips", "overdue", "earned")
+LEARNED = ("gold_right", "gold_asked", "agreed", "judged")
+TALLY_GROUPS = ("fate:", "asked:", "label:", "label_nanos:")
+TALLIES = ("spent", "estimated", "taken", "error_nanos", "undecided", "held", *ITEM_STATUSES)
+
+# The database enforces one reference per row; repeated references are checked here.
+REFERENCES = {
+    "answers that do not match their lease": Sql(
+        """SELECT answers.id FROM answers LEFT JOIN leases ON leases.id = answers.lease_id
+        WHERE (answers.campaign_id = :campaign
+            OR answers.item_id IN (SELECT id FROM items WHERE campaign_id = :campaign)
+            OR answers.worker_id IN (SELECT id FROM workers WHERE campaign_id = :campaign)
+            OR leases.campaign_id = :campaign)
+        AND (leases.id IS NULL OR leases.campaign_id <> answers.campaign_id
+            OR leases.item_id <> answers.item_id OR leases.worker_id <> answers.worker_id
+            OR leases.question <> answers.question) ORDER BY answers.id LIMIT 10"""
+    ),
+    "leases that do not match their item and worker": Sql(
+        """SELECT leases.id FROM leases LEFT JOIN items ON items.id = leases.item_id
+        LEFT JOIN workers ON workers.id = leases.worker_id
+        WHERE (leases.campaign_id = :campaign OR items.campaign_id = :campaign
+            OR workers.campaign_id = :campaign)
+        AND (items.id IS NULL OR workers.id IS NULL OR items.campaign_id <> leases.campaign_id
+            OR workers.campaign_id <> leases.campaign_id) ORDER BY leases.id LIMIT 10"""
+    ),
+    "open questions that do not match their item": Sql(
+        """SELECT open_questions.id FROM open_questions
+        LEFT JOIN items ON items.id = open_questions.item_id
+        WHERE (open_questions.campaign_id = :campaign OR items.campaign_id = :campaign)
+        AND (items.id IS NULL OR items.campaign_id <> open_questions.campaign_id) LIMIT 10"""
+    ),
+    "labels that do not match their item": Sql(
+        """SELECT labels.id FROM labels LEFT JOIN items ON items.id = labels.item_id
+        WHERE (labels.campaign_id = :campaign OR items.campaign_id = :campaign)
+        AND (items.id IS NULL OR items.campaign_id <> labels.campaign_id) LIMIT 10"""
+    ),
+    "waiting items that do not match": Sql(
+        """SELECT waiting.item_id FROM waiting LEFT JOIN items ON items.id = waiting.item_id
+        WHERE (waiting.campaign_id = :campaign OR items.campaign_id = :campaign)
+        AND (items.id IS NULL OR items.campaign_id <> waiting.campaign_id) LIMIT 10"""
+    ),
+    "withdrawals that do not match their item": Sql(
+        """SELECT withdrawals.id FROM withdrawals LEFT JOIN items ON items.id = withdrawals.item_id
+        WHERE (withdrawals.campaign_id = :campaign OR items.campaign_id = :campaign)
+        AND (items.id IS NULL OR items.campaign_id <> withdrawals.campaign_id) LIMIT 10"""
+    ),
+    "exclusions that do not match their worker": Sql(
+        """SELECT exclusions.id FROM exclusions JOIN workers ON workers.id = exclusions.worker_id
+        WHERE (exclusions.campaign_id = :campaign OR workers.campaign_id = :campaign)
+        AND exclusions.campaign_id <> workers.campaign_id LIMIT 10"""
+    ),
+    "corrections that do not match their item": Sql(
+        """SELECT corrections.id FROM corrections JOIN items ON items.id = corrections.item_id
+        WHERE (corrections.campaign_id = :campaign OR items.campaign_id = :campaign)
+        AND corrections.campaign_id <> items.campaign_id LIMIT 10"""
+    ),
+    "items whose label by hand is not the last on record": Sql(
+        """SELECT items.id FROM items WHERE items.id IN (
+            SELECT item_id FROM corrections WHERE campaign_id = :campaign
+            UNION SELECT id FROM items WHERE campaign_id = :campaign AND corrected IS NOT NULL)
+        AND COALESCE(corrected, -1) <> COALESCE((SELECT corrections.label FROM corrections
+            WHERE corrections.item_id = items.id ORDER BY corrections.id DESC LIMIT 1), -1)
+        ORDER BY items.id LIMIT 10"""
+    ),
+    "judgements about unknown workers": Sql(
+        """SELECT judgements.id FROM judgements LEFT JOIN workers
+        ON workers.id = judgements.worker_id
+        WHERE workers.id IS NULL AND :campaign = :campaign LIMIT 10"""
+    ),
+}
+
+
+def check_references(connection: Connection, number: int) -> Iterator[str]:
+    """Find rows whose repeated references disagree."""
+    for what, statement in REFERENCES.items():
+        found = fetch_ids(connection, statement, campaign=number)
+        if found:
+            yield f"{what}: {', '.join(map(str, found))}"
+
+
+class Sums:
+    """Sums over the log of a campaign, added up item by item."""
+
+    def __init__(self, campaign: ServedCampaign) -> None:
+        self.campaign, self.problem = campaign, campaign.problem
+        self.items = self.lines = self.labelled = self.live_leases = 0
+        self.finished = False
+        self.tallies: Counter[str] = Counter()
+        self.workers: dict[int, Counter[str]] = defaultdict(Counter)
+
+    def add(self, stored: StoredItem, item: ItemState) -> None:
+        """Add an item, as stored and as replayed."""
+        self.items += 1
+        self.lines += len(stored.log)
+        self.tallies[stored.status.label] += 1
+        waits = stored.status == ItemStatus.OPEN and stored.least > item.answers
+        self.tallies["held"] += waits
+        self.live_leases += sum(lease.state in LIVE_LEASES for lease in stored.leases)
+        self._add_label(stored)
+        self._add_log(stored)
+        begun = stored.state is not None or bool(stored.leases)
+        if begun and stored.gold is None and stored.revision == self.campaign.revision:
+            self.tallies.update(moves_of(self.campaign, item))
+        if stored.status == ItemStatus.LABELLED and stored.label is not None:
+            for event, fate in zip(item.events, item.fates, strict=True):
+                if fate == "counted" and event.value is not None:
+                    cls = stored.label.label
+                    self._judge(int(event.worker), event.question, event.value, cls)
+
+    def _add_label(self, stored: StoredItem) -> None:
+        label = stored.label
+        if label is None:
+            return
+        self.labelled += 1
+        self.finished |= label.reason == FINISHED
+        if label.posterior_error is not None:
+            self.tallies["estimated"] += 1
+            self.tallies["taken"] += label.answers
+            self.tallies["error_nanos"] += round(label.posterior_error * 1e9)
+        if label.reason in HANDED_OVER:
+            self.tallies["undecided"] += 1
+        if stored.status == ItemStatus.LABELLED:
+            self.tallies[f"label:{label.label}"] += 1
+            if label.posterior_error is not None:
+                nanos = round(label.posterior_error * 1e9)
+                self.tallies[f"label_nanos:{label.label}"] += nanos
+
+    def _add_log(self, stored: StoredItem) -> None:
+        """Add the lines of an item; whatever was taken back counts in neither direction."""
+        log = stored.log
+        fates = after_undos([line.lease_id for line in log], [line.fate for line in log])
+        for line, now in zip(log, fates, strict=True):
+            worker = self.workers[line.worker_id]
+            self.tallies["spent"] += line.price
+            worker["earned"] += line.price
+            if line.kind == "undo":
+                continue
+            self.tallies[f"asked:{line.question}"] += 1
+            if not stands(now):
+                continue
+            self.tallies[f"fate:{line.fate}"] += 1
+            worker["answers" if line.kind == "answer" else "skips"] += 1
+            worker["accepted"] += is_accepted(line.kind, line.fate, line.overdue)
+            worker["overdue"] += line.overdue
+            if line.fate == "gold" and line.value is not None:
+                self._judge(line.worker_id, line.question, line.value, stored.gold, gold=True)
+
+    def _judge(
+        self, worker: int, question: int, value: int, cls: int | None, gold: bool = False
+    ) -> None:
+        if cls is not None and 0 <= cls < self.problem.n_classes:
+            self.workers[worker].update(outcome_counts(self.problem, question, value, cls, gold))
+
+
+def check_sums(connection: Connection, campaign: ServedCampaign, sums: Sums) -> Iterator[str]:
+    """Compare the stored tallies, budget and workers' records with the sums over the log."""
+    stored = tally(connection, campaign.id)
+    for name in sorted({*stored, *sums.tallies}):
+        if name in TALLIES or name.startswith(TALLY_GROUPS):
+            there, expected = stored.get(name, 0), sums.tallies[name]
+            if there != expected:
+                yield f"the tally {name!r} is {there}, the log gives {expected}"
+    yield from _check_flows(stored, campaign, sums)
+    yield from _check_budget(connection, campaign, sums)
+    yield from _check_workers(connection, campaign, sums)
+
+
+def _check_flows(stored: dict[str, int], campaign: ServedCampaign, sums: Sums) -> Iterator[str]:
+    """Compare how many items came to each node of the present tree, and left it."""
+    if campaign.policy.plan is None:
+        return
+    there, expected = (flows(x, campaign.revision) for x in (stored, sums.tallies))
+    none = {"in": 0, "out": 0}
+    for node in sorted({*there, *expected}, key=int):
+        found, given = there.get(node, none), expected.get(node, none)
+        if found != given:
+            yield (
+                f"node {node}: {found['in']} items came and {found['out']} left, the log gives "
+                f"{given['in']} and {given['out']}"
+            )
+
+
+def _check_budget(connection: Connection, campaign: ServedCampaign, sums: Sums) -> Iterator[str]:
+    found = connection.execute(
+        sa.select(budgets).where(budgets.c.campaign_id == campaign.id)
+    ).one_or_none()
+    if (found is None) != (campaign.settings.budget is None):
+        yield "the budget in the settings is not the stored one"
+    if found is None:
+        return
+    spent, cap = sums.tallies["spent"], campaign.settings.budget_micros
+    if cap is not None and spent > cap:
+        yield f"{spent} was spent of a budget of {cap} (millionths)"
+    reserved = sums.live_leases * campaign.settings.price_micros
+    if (found.spent, found.reserved) != (spent, reserved):
+        yield (
+            f"the budget says {found.spent} spent and {found.reserved} reserved (millionths), "
+            f"the log gives {spent} and {reserved}"
+        )
+
+
+def _check_workers(connection: Connection, campaign: ServedCampaign, sums: Sums) -> Iterator[str]:
+    pending, relearned = _pending(connection, campaign)
+    columns = [workers.c.id, *(workers.c[name] for name in (*RECORD, *LEARNED))]
+    rows = connection.execute(sa.select(*columns).where(workers.c.campaign_id == campaign.id)).all()
+    revising = exists(connection, REVISING, campaign=campaign.id)  # they are recomputed at its end
+    for row in rows:
+        expected = sums.workers.pop(row.id, Counter())
+        for name in RECORD if revising or row.id in relearned else (*RECORD, *LEARNED):
+            there = row._mapping[name] + pending.get(row.id, Counter())[name]
+            if there != expected[name]:
+                yield f"worker {row.id}: {name} is {there}, the log gives {expected[name]}"
+    for number in sums.workers:
+        yield f"worker {number} has answers, but is not in the campaign"
+
+
+def _pending(
+    connection: Connection, campaign: ServedCampaign
+) -> tuple[dict[int, Counter[str]], set[int]]:
+    """Count judgements that are not applied yet, and find records to be recomputed."""
+    mine = sa.select(workers.c.id).where(workers.c.campaign_id == campaign.id)
+    found: dict[int, Counter[str]] = defaultdict(Counter)
+    relearned = set()
+    for row in connection.execute(sa.select(judgements).where(judgements.c.worker_id.in_(mine))):
+        if row.gold == RELEARN:
+            relearned.add(row.worker_id)
+            continue
+        gold = bool(row.gold)
+        counts = outcome_counts(campaign.problem, row.question, row.value, row.cls, gold)
+        found[row.worker_id].update(counts)
+    return found, relearned

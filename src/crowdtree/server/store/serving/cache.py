@@ -1,0 +1,114 @@
+"""What a writer keeps in memory between its transactions: campaigns and search positions."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from sqlalchemy.engine import Connection
+
+from crowdtree.server.store.db import statements as sql
+from crowdtree.server.store.db.campaign_row import read_policy
+from crowdtree.server.store.db.sql import fetch, fetch_one
+from crowdtree.server.store.errors import NotFound
+from crowdtree.server.store.reliability import Level
+from crowdtree.server.store.serving.item import ServedCampaign
+from crowdtree.server.store.settings import stored_settings
+
+MOST_HINTS = 200_000
+SHARDS = 64
+
+
+class KnownWorker(NamedTuple):
+    """What never changes about the worker behind a token."""
+
+    id: int
+    campaign_id: int
+    question: int | None
+
+
+class ServingCache:
+    """What one writer keeps between its transactions.
+
+    Everything except the campaigns is a hint: without it, a search starts from the beginning.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        rng: np.random.Generator,
+        last_questions: dict[int, int] | None = None,
+    ) -> None:
+        self.clock = clock
+        self.rng = rng
+        self.shard = int.from_bytes(os.urandom(2), "big") % SHARDS
+        self.campaigns: dict[int, ServedCampaign] = {}
+        self.positions: dict[tuple[int, int], int] = {}
+        """Id of the open question up to which a worker has searched, by worker and question."""
+        self.scanned: dict[int, tuple[float, float]] = {}
+        """When a worker's last full search began, and how long it took."""
+        self.idle: set[int] = set()
+        """Workers for whom the last search found nothing."""
+        self.waiting: dict[int, tuple[float, str]] = {}
+        """Why a worker waits, and until when that need not be checked again."""
+        self.taken_back: dict[int, float] = {}
+        """When leases of the idle were last taken back, by campaign."""
+        self.lapsed: dict[int, tuple[int, float]] = {}
+        """How many leases a worker had let expire, and since when that is known."""
+        self.workers: dict[str, KnownWorker] = {}
+        """By token. A token's worker never changes; whether it is valid is checked per request."""
+        self.last_questions: dict[int, int] = {} if last_questions is None else last_questions
+        self.known: set[int] = set()
+        """Workers who are known. Whoever is no longer known changes the campaign's version."""
+
+    def trim(self) -> None:
+        """Drop the hints when there are too many."""
+        if len(self.positions) > MOST_HINTS or len(self.workers) > MOST_HINTS:
+            self.positions.clear()
+            self.workers.clear()
+            self.last_questions.clear()
+            self.scanned.clear()
+            self.idle.clear()
+            self.waiting.clear()
+            self.lapsed.clear()
+            self.known.clear()
+
+    def campaign(self, connection: Connection, state: sql.CampaignState) -> ServedCampaign:
+        """Take a campaign from memory, or read it where its version has changed."""
+        found = self.campaigns.get(state.id)
+        if found is None or found.version != state.version:
+            found = self._load(connection, state)
+            self.known.clear()
+            self.campaigns[state.id] = found
+        found.status, found.status_reason = state.status, state.status_reason
+        return found
+
+    def _load(self, connection: Connection, state: sql.CampaignState) -> ServedCampaign:
+        definition = fetch_one(connection, sql.DEFINITION, id=state.id)
+        if definition is None:
+            raise NotFound(f"campaign {state.id} does not exist")
+        settings = stored_settings(definition.settings)
+        rules = settings.rules
+        gold = fetch(connection, sql.GOLD_ITEMS, campaign=state.id)
+        return ServedCampaign(
+            id=state.id,
+            version=state.version,
+            revision=definition.revision,
+            policy=read_policy(definition.problem, definition.policy).at_least(rules.people),
+            settings=settings,
+            rules=rules,
+            gold=gold[settings.training :],
+            training=gold[: settings.training],
+            secret=definition.secret,
+            exclusions=fetch(connection, sql.EXCLUSIONS, campaign=state.id),
+            levels=_levels(connection, state.id) if definition.revision else (),
+        )
+
+
+def _levels(connection: Connection, number: int) -> list[Level]:
+    """Read the levels of the tables of a campaign."""
+    rows = fetch(connection, sql.REASONS, campaign=number)
+    return [Level(row.number, *json.loads(row.reason)["level"]) for row in rows]

@@ -1,0 +1,116 @@
+"""The requests that the store serves, and the types of their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypedDict, TypeVar
+
+from sqlalchemy.engine import Connection
+
+from crowdtree.server.store.types import JsonObject
+
+T = TypeVar("T")
+
+
+class QuestionText(TypedDict):
+    """A question as workers see it."""
+
+    name: str
+    text: str
+
+
+class Task(TypedDict):
+    """A question about an item, to be answered within some seconds."""
+
+    lease: str
+    seconds: float
+    item: JsonObject
+    question: QuestionText
+
+
+NO_MORE = ("finished", "done", "all answered", "worker paused", "consent", "training")
+"""Reasons for which it is of no use to wait; with any other reason there is no work now."""
+
+
+class HandedOut(TypedDict):
+    """A task, or the reason why there is none; `more` says whether to ask again later."""
+
+    task: Task | None
+    reason: str
+    more: bool
+
+
+class Taken(TypedDict):
+    """What became of an answer; `late` says that the lease had expired."""
+
+    fate: str
+    late: bool
+
+
+class Undone(TypedDict):
+    """The question that an undo hands out again."""
+
+    undone: bool
+    task: Task
+
+
+@dataclass
+class Command(Generic[T]):
+    """Something to do in a transaction; `result` or `error` is set when it is done."""
+
+    result: T | None = field(default=None, init=False)
+    error: BaseException | None = field(default=None, init=False)
+    done: Callable[[], None] | None = field(default=None, init=False)
+    finished: bool = field(default=False, init=False)
+
+
+@dataclass
+class Next(Command[HandedOut]):
+    """Hand the worker a question. `holding` are leases that the worker's page already shows."""
+
+    token_hash: str
+    holding: tuple[str, ...] = ()
+    campaign: int = field(default=0, init=False)
+
+
+@dataclass
+class Submit(Command[Taken]):
+    """An answer or a skip, with a key that makes it safe to send twice.
+
+    With `report`, a skip of an item about which the worker reports something.
+    """
+
+    token_hash: str
+    lease: str
+    kind: Literal["answer", "skip"]
+    value: int | None
+    key: str
+    report: str = ""
+
+
+@dataclass
+class Undo(Command[Undone]):
+    """Take back the worker's last answer or skip."""
+
+    token_hash: str
+    key: str
+
+
+@dataclass
+class ExpireLeases(Command[int]):
+    """Take back up to `most` items' leases that have expired."""
+
+    most: int = 200
+
+
+@dataclass
+class Transaction(Command[T]):
+    """Any other write: a function of the connection, run inside the transaction.
+
+    It runs in the context of the caller, so that the activity log knows who asked for it.
+    """
+
+    function: Callable[[Connection], T]
+    context: Context = field(default_factory=copy_context, init=False)

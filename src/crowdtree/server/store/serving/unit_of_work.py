@@ -1,0 +1,319 @@
+"""One transaction: rows loaded and locked, changes collected, everything written at the end.
+
+The rules that decide what changes are in :mod:`~crowdtree.server.store.serving.assign`,
+:mod:`~crowdtree.server.store.serving.answering` and :mod:`~crowdtree.server.store.serving.settle`.
+Results are returned to workers only after the commit (see
+:mod:`crowdtree.server.store.serving.writer`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from crowdtree.server.store.db import statements as sql
+from crowdtree.server.store.db.engine import is_sqlite
+from crowdtree.server.store.db.labels import write_labels
+from crowdtree.server.store.db.sql import Pending, exists, fetch, run, send, send_many
+from crowdtree.server.store.db.statements import Worker
+from crowdtree.server.store.db.states import ItemStatus
+from crowdtree.server.store.errors import Refused
+from crowdtree.server.store.serving.cache import KnownWorker
+from crowdtree.server.store.serving.changes import Changes
+from crowdtree.server.store.serving.item import (
+    CLOSED,
+    OpenItem,
+    ServedCampaign,
+    engine_lines,
+    item_state,
+)
+from crowdtree.server.store.serving.revise import is_behind, revise
+
+
+@dataclass
+class Budget:
+    """What a campaign has spent of its cap, and what its leases may still cost."""
+
+    cap: int
+    spent: int
+    reserved: int
+    changed: bool = False
+
+    def allows(self, price: int) -> bool:
+        """Whether one more answer can be paid."""
+        return self.spent + self.reserved + price <= self.cap
+
+    def could_allow(self, price: int) -> bool:
+        """Whether one more answer could be paid if nobody held a question."""
+        return self.spent + price <= self.cap
+
+    def add(self, spent: int = 0, reserved: int = 0) -> None:
+        """Add to what is spent and reserved."""
+        self.spent += spent
+        self.reserved += reserved
+        self.changed = True
+
+
+class PendingItems(NamedTuple):
+    """Everything about some items, requested in one go."""
+
+    items: Pending[sql.ItemRow]
+    log: Pending[sql.LogLine]
+    leases: Pending[sql.Lease]
+    questions: Pending[sql.OpenQuestion]
+
+
+@dataclass
+class UnitOfWork(Changes):
+    """The rows of one transaction, and what it changes."""
+
+    workers: dict[str, Worker] = field(default_factory=dict)
+    """By the hash of their token."""
+    campaigns: dict[int, ServedCampaign] = field(default_factory=dict)
+    budgets: dict[int, Budget] = field(default_factory=dict)
+    items: dict[int, OpenItem] = field(default_factory=dict)
+    leased: dict[int, OpenItem] = field(default_factory=dict)
+    """Items by the leases that were loaded with them."""
+    unfinished: dict[int, bool] = field(default_factory=dict)
+
+    # ---------------------------------------------------------------- loading
+
+    def load(self, hashes: Iterable[str], leases: Sequence[int]) -> None:
+        """Load the workers behind tokens, and lock and load the items of leases."""
+        missing = sorted(set(hashes) - self.workers.keys())
+        if not missing:
+            self.read_items(self.request_items((), leases))
+            return
+        workers = send(self.connection, sql.WORKERS, hashes=missing)
+        # Budgets must be locked before items. Where no known campaign has one, request everything
+        # at once; if another process has just added a budget, the worst case is a deadlock, which
+        # is retried.
+        known = self.cache.campaigns.values()
+        if not known or any(c.settings.budget is not None for c in known):
+            self.read_workers(workers)
+            self.read_items(self.request_items((), leases))
+        else:
+            items = self.request_items((), leases)
+            self.read_workers(workers)
+            self.read_items(items)
+
+    def read_workers(self, pending: Pending[Worker]) -> None:
+        """Read workers and their campaigns."""
+        capped = set()
+        for worker in pending.rows():
+            number = worker.campaign_id
+            if number not in self.campaigns:
+                campaign = self.cache.campaign(self.connection, worker.campaign)
+                self.campaigns[number] = campaign
+                if campaign.settings.budget is not None:
+                    capped.add(number)
+            expired = worker.expires_at is not None and worker.expires_at <= self.now
+            if worker.role == "worker" and not expired:
+                self.workers[worker.token_hash] = worker
+                if worker.token_hash not in self.cache.workers:
+                    known = KnownWorker(worker.id, number, worker.question)
+                    self.cache.workers[worker.token_hash] = known
+                self.cache.last_questions[worker.id] = worker.last_question
+                if worker.known:
+                    self.cache.known.add(worker.id)
+        self._lock_budgets(capped)
+
+    def load_campaigns(self, ids: Iterable[int]) -> None:
+        """Load campaigns, and lock the budgets of those that have one."""
+        missing = sorted(set(ids) - set(self.campaigns))
+        if not missing:
+            return
+        for state in fetch(self.connection, sql.CAMPAIGNS, ids=missing):
+            self.campaigns[state.id] = self.cache.campaign(self.connection, state)
+        self._lock_budgets({n for n in missing if self.campaigns[n].settings.budget is not None})
+
+    def _lock_budgets(self, campaigns: set[int]) -> None:
+        if campaigns:
+            for row in fetch(self.connection, sql.BUDGETS, ids=sorted(campaigns)):
+                self.budgets[row.campaign_id] = Budget(row.cap, row.spent, row.reserved)
+
+    def load_items(self, ids: Sequence[int]) -> None:
+        """Lock items, and load what the engine needs."""
+        self.read_items(self.request_items(ids, ()))
+
+    def request_items(self, ids: Sequence[int], leases: Sequence[int]) -> PendingItems:
+        """Request items; on PostgreSQL all four statements share one round trip."""
+        c, which, held = self.connection, list(ids), list(leases)
+        return PendingItems(
+            send(c, sql.ITEMS, ids=which, leases=held),
+            send(c, sql.LOG_OF_ITEMS, ids=which, leases=held),
+            send(c, sql.LEASES_OF_ITEMS, ids=which, leases=held),
+            send(c, sql.QUESTIONS_OF_ITEMS, ids=which, leases=held),
+        )
+
+    def read_items(self, pending: PendingItems) -> None:
+        """Read items that were requested; those that are loaded already stay as they are."""
+        rows = pending.items.rows()
+        log: dict[int, list[sql.LogLine]] = defaultdict(list)
+        for line in pending.log.rows():
+            log[line.item_id].append(line)
+        leases, questions = pending.leases.rows(), pending.questions.rows()
+        new = {row.id for row in rows} - set(self.items)
+        self.load_campaigns({row.campaign_id for row in rows})
+        self._catch_up(rows)
+        for row in rows:
+            if row.id in new:
+                self.items[row.id] = self._open_item(row, log[row.id])
+        for lease in leases:
+            if lease.item_id in new:
+                self.leased[lease.id] = item = self.items[lease.item_id]
+                item.leases[lease.id] = lease
+        for question in questions:
+            if question.item_id in new:
+                self.items[question.item_id].questions[question.question] = question
+        found = [self.items[number] for number in sorted(new)]
+        behind = [x for x in found if x.gold is None and x.revision < x.campaign.revision]
+        if behind:
+            self._revise(behind, log)
+
+    def _catch_up(self, rows: list[sql.ItemRow]) -> None:
+        """Read campaigns again that were revised since this transaction has read them."""
+        revised = {
+            row.campaign_id
+            for row in rows
+            if row.revision > self.campaigns[row.campaign_id].revision
+        }
+        if revised:
+            for state in fetch(self.connection, sql.CAMPAIGNS, ids=sorted(revised)):
+                self.campaigns[state.id] = self.cache.campaign(self.connection, state)
+
+    def _revise(self, items: list[OpenItem], log: dict[int, list[sql.LogLine]]) -> None:
+        """Revise items; new ones have nothing to revise, and some closed ones stay closed."""
+        labels = self.labels_of([item.id for item in items if item.closed])
+        for item in items:
+            label = labels.get(item.id)
+            if item.status != ItemStatus.NEW and is_behind(item, log[item.id], label):
+                revise(self, item, log[item.id], label)
+
+    def labels_of(self, ids: Sequence[int]) -> dict[int, sql.LabelOfItem]:
+        """Read labels, by item."""
+        rows = fetch(self.connection, sql.LABELS_OF_ITEMS, ids=list(ids)) if ids else []
+        return {row.item_id: row for row in rows}
+
+    def _open_item(self, row: sql.ItemRow, log: list[sql.LogLine]) -> OpenItem:
+        campaign = self.campaigns[row.campaign_id]
+        lines = log if row.gold is None else []  # the engine is not shown gold items
+        # The state of another policy is of no use: the item is revised, or is closed for good.
+        state = row.state if row.revision == campaign.revision else None
+        item = item_state(campaign, row.task, state, lines, row.least)
+        found = OpenItem(
+            row.id,
+            row.task,
+            ItemStatus(row.status),
+            row.gold,
+            campaign,
+            item,
+            row.revision,
+            row.revised_after,
+            row.reopened_after,
+            sum(line.id <= row.reopened_after for line in engine_lines(lines)),
+            row.corrected,
+        )
+        if found.closed:
+            found.item = replace(item, label=CLOSED)
+        found.was_held = found.held
+        return found
+
+    def any_unfinished(self, campaign: int) -> bool:
+        """Whether a campaign has items without a label; queried once per transaction."""
+        if campaign not in self.unfinished:
+            found = exists(self.connection, sql.ANY_UNFINISHED, campaign=campaign)
+            self.unfinished[campaign] = found
+        return self.unfinished[campaign]
+
+    def worker(self, token_hash: str) -> Worker:
+        """Return the worker behind a token, or refuse."""
+        worker = self.workers.get(token_hash)
+        if worker is None:
+            raise Refused("unknown")
+        if worker.status == "blocked":
+            raise Refused("blocked")
+        return worker
+
+    # ---------------------------------------------------------------- writing
+
+    def write(self) -> None:
+        """Write everything that has changed."""
+        c = self.connection
+        send_many(c, sql.ADD_ACTIVITY, self.notes)
+        if self.items:
+            self._write_items()
+        for number, budget in self.budgets.items():
+            if budget.changed:
+                values = {"spent": budget.spent, "reserved": budget.reserved}
+                run(c, sql.SAVE_BUDGET, campaign_id=number, **values)
+        if self.deltas or self.lapses:
+            self._write_workers()
+        send_many(c, sql.ADD_JUDGEMENT, (row._asdict() for row in self.judgements))
+        shard = self.cache.shard
+        tallies = sorted((*key, value) for key, value in self.tallies.items() if value)
+        send_many(
+            c,
+            sql.ADD_TALLY,
+            (
+                {"campaign_id": number, "name": name, "shard": shard, "value": value}
+                for number, name, value in tallies
+            ),
+        )
+
+    def _write_items(self) -> None:
+        """Write items, and what has changed with them."""
+        c, items = self.connection, self.items.values()
+        send_many(c, sql.ADD_ANSWER, (row._asdict() for row in self.answers))
+        send_many(c, sql.SAVE_FATE, self.revised_fates)
+        self._write_leases()
+        send_many(c, sql.SAVE_ITEM, (item.row() for item in items if item.changed))
+        self.write_questions(items)
+        send_many(c, sql.DROP_LABEL, self.dropped)
+        send_many(c, sql.SAVE_LABEL, self.corrected)
+        write_labels(c, self.labels, self.withdrawals)
+        for item in items:
+            if item.held != item.was_held:
+                self.count(item.campaign.id, "held", int(item.held) - int(item.was_held))
+
+    def _write_leases(self) -> None:
+        leases = (lease for item in self.items.values() for lease in item.leases.values())
+        send_many(self.connection, sql.SAVE_LEASE, (vars(x) for x in leases if x.changed))
+
+    def write_questions(self, items: Iterable[OpenItem]) -> None:
+        """Write the open questions of items."""
+        added, saved, dropped = [], [], []
+        for item in items:
+            for question, row, needed in item.question_changes():
+                if row is None:
+                    values = {"campaign_id": item.campaign.id, "item_id": item.id}
+                    values |= {"question": question, "needed": needed}
+                    added.append({**values, "known_only": int(item.held)})
+                elif needed:
+                    saved.append({"id": row, "needed": needed})
+                else:
+                    dropped.append({"id": row})
+        send_many(self.connection, sql.DROP_QUESTION, dropped)
+        send_many(self.connection, sql.SAVE_QUESTION, saved)
+        send_many(self.connection, sql.ADD_QUESTION, added)
+
+    def _write_workers(self) -> None:
+        """Write what the workers did."""
+        deltas = sorted(self.deltas.items())
+        ids = sorted({*self.deltas, *self.lapses})
+        if len(ids) > 1 and not is_sqlite(self.connection):  # by id, to avoid deadlocks
+            run(self.connection, sql.LOCK_WORKERS, ids=ids)
+        lapses = sorted(self.lapses.items())
+        send_many(
+            self.connection, sql.ADD_LAPSES, ({"id": number, "lapses": n} for number, n in lapses)
+        )
+        send_many(
+            self.connection,
+            sql.ADD_TO_WORKER,
+            ({"id": number, "now": self.now, **vars(delta)} for number, delta in deltas),
+        )
+        for number, delta in deltas:
+            if delta.last_question >= 0:
+                self.cache.last_questions[number] = delta.last_question

@@ -1,0 +1,210 @@
+"""Learning how reliable workers are, and pausing those who are not reliable enough."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy.engine import Connection
+
+from crowdtree.core.problem import DASH, Problem
+from crowdtree.learning.worker_tracker import WorkerTracker
+from crowdtree.server.store.db import statements as sql
+from crowdtree.server.store.db.sql import Query, Sql, exists, fetch, run, run_many
+from crowdtree.server.store.db.statements import RELEARN, Judgement, WorkerRecord
+from crowdtree.server.store.db.states import STANDS, ItemStatus
+from crowdtree.server.store.reliability import expected_right, skill_variance, used_skill
+from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.item import ServedCampaign
+
+AT_ONCE = 1000
+"""Judgements of one transaction, for which answers wait some 10 ms. Records that are recomputed
+from the log take as many as they have; once there are that many, the others wait for the next."""
+UNRELIABLE = "reliability"
+"""First word of the reason where the server paused a worker."""
+MOST_COMPARED = 1000
+"""Workers by whom it is estimated how much skills differ, the best known ones."""
+
+
+class Skill(NamedTuple):
+    """What is known about the skill of a worker."""
+
+    skill: float
+    precision: float
+
+
+class Judged(NamedTuple):
+    """A worker and new evidence, in order."""
+
+    record: WorkerRecord
+    judgements: list[Judgement]
+
+
+SKILLS = Query(
+    Skill,
+    """SELECT skill, precision FROM workers WHERE campaign_id = :campaign AND precision > 0
+    ORDER BY precision DESC LIMIT :most""",
+)
+DROP_PENDING = Sql(
+    """DELETE FROM judgements WHERE id IN
+    (SELECT id FROM judgements WHERE worker_id = :worker {skip judgements})"""
+)
+ANY_PENDING = Sql("SELECT 1 FROM judgements WHERE worker_id = :worker LIMIT 1")
+JUDGEMENTS_IN_LOG = Query(
+    Judgement,
+    f"""SELECT worker_id, question, value, cls, error, gold FROM (
+    SELECT answers.worker_id, answers.question, answers.value, items.gold AS cls, 0.0 AS error,
+    1 AS gold, answers.at AS at, answers.id AS id
+    FROM answers JOIN items ON items.id = answers.item_id
+    WHERE answers.worker_id = :worker AND answers.fate = 'gold' AND answers.kind = 'answer'
+    AND {STANDS}
+    UNION ALL SELECT answers.worker_id, answers.question, answers.value, labels.label,
+    labels.posterior_error, 0, labels.at, answers.id
+    FROM answers JOIN items ON items.id = answers.item_id
+    JOIN labels ON labels.item_id = answers.item_id
+    WHERE answers.worker_id = :worker
+    AND COALESCE(answers.revised_fate, answers.fate) = 'counted'
+    AND items.status = {ItemStatus.LABELLED:d} AND {STANDS}) AS found ORDER BY at, id""",
+)
+
+
+def apply_judgements(connection: Connection, cache: ServingCache) -> bool:
+    """Apply the waiting judgements to the workers' rows; true when there may be more."""
+    taken = fetch(connection, sql.TAKE_JUDGEMENTS, most=AT_ONCE)
+    by_worker: dict[int, list[Judgement]] = {}
+    for judgement in taken:
+        by_worker.setdefault(judgement.worker_id, []).append(judgement)
+    if not by_worker:
+        return False
+    records = fetch(connection, sql.LOCK_RECORDS, ids=sorted(by_worker))
+    numbers = sorted({record.campaign_id for record in records})
+    campaigns = {
+        state.id: cache.campaign(connection, state)
+        for state in fetch(connection, sql.CAMPAIGNS, ids=numbers)
+    }
+    judged: dict[int, list[Judged]] = {number: [] for number in numbers}
+    later, read = [], 0
+    for record in records:
+        judgements: list[Judgement] | None = by_worker[record.id]
+        if any(judgement.gold == RELEARN for judgement in by_worker[record.id]):
+            if read > AT_ONCE:
+                later.append(relearn(record.id))
+                continue
+            excluded = campaigns[record.campaign_id].has_excluded(record.id)
+            record, judgements = _blank(record, excluded), _from_log(connection, record.id)
+            read += len(judgements or ())
+        if judgements is not None:
+            judged[record.campaign_id].append(Judged(record, judgements))
+    rows = []
+    for number, found in judged.items():
+        spread = _spread(connection, number)
+        for made in _learned(campaigns[number], found):
+            used = used_skill(made.skill, made.precision, spread)
+            rows.append(made._replace(used_skill=used))
+    run_many(connection, sql.SAVE_RECORD, (row._asdict() for row in rows))
+    paused = [row.id for row in rows if row.status == "paused"]
+    if paused:
+        run(connection, sql.RELEASE_LEASES, workers=paused)
+    run_many(connection, sql.ADD_JUDGEMENT, (row._asdict() for row in later))
+    return bool(later) or len(taken) == AT_ONCE
+
+
+def _spread(connection: Connection, number: int) -> float:
+    """Estimate how much the skills of the people of a campaign differ."""
+    rows = fetch(connection, SKILLS, campaign=number, most=MOST_COMPARED)
+    return skill_variance([row.skill for row in rows], [row.precision for row in rows])
+
+
+def relearn(worker: int) -> Judgement:
+    """Make the judgement that has a worker's record recomputed from the log."""
+    return Judgement(worker, question=0, value=0, cls=0, error=0.0, gold=RELEARN)
+
+
+def _blank(record: WorkerRecord, excluded: bool) -> WorkerRecord:
+    """Forget what was learned about a worker, and a pause that followed from it.
+
+    Not if answers were excluded: they no longer count as evidence, but are no reason to go on.
+    """
+    status, reason = record.status, record.status_reason
+    if status == "paused" and reason.startswith(UNRELIABLE) and not excluded:
+        status, reason = "active", ""
+    return WorkerRecord(record.id, record.campaign_id, status, reason, 0.0, 0.0, 0.0, 0, 0, 0, 0)
+
+
+def _from_log(connection: Connection, worker: int) -> list[Judgement] | None:
+    """Read all evidence about a worker from the log; ``None`` while more is being written.
+
+    A step of learning cannot be reversed, so after an undo the record is recomputed from the log.
+    """
+    run(connection, DROP_PENDING, worker=worker)  # they are in the log as well
+    found = fetch(connection, JUDGEMENTS_IN_LOG, worker=worker)
+    if not exists(connection, ANY_PENDING, worker=worker):
+        return found
+    run_many(connection, sql.ADD_JUDGEMENT, [relearn(worker)._asdict()])
+    return None
+
+
+def _learned(campaign: ServedCampaign, judged: list[Judged]) -> list[WorkerRecord]:
+    """Learn from judgements, and pause workers who are not reliable enough."""
+    problem = campaign.problem
+    tracker = WorkerTracker(problem)
+    entries = [tracker.resume(r.id, r.skill, r.precision) for r, _ in judged]
+    for turn in zip_longest(*(found.judgements for found in judged)):  # one answer of each worker
+        given = [row for row in turn if row is not None]
+        tracker.update(
+            [row.worker_id for row in given],
+            [row.question for row in given],
+            [row.value for row in given],
+            _posteriors(problem, [row.cls for row in given], [row.error for row in given]),
+        )
+    made = []
+    for (record, judgements), entry in zip(judged, entries, strict=True):
+        counts: Counter[str] = Counter()
+        for row in judgements:
+            gold = row.gold == 1
+            counts.update(outcome_counts(problem, row.question, row.value, row.cls, gold))
+        changes = {name: getattr(record, name) + by for name, by in counts.items()}
+        record = record._replace(skill=entry.skill, precision=entry.precision, **changes)
+        made.append(_paused_if_unreliable(campaign, record))
+    return made
+
+
+def outcome_counts(
+    problem: Problem, question: int, value: int, cls: int, gold: bool
+) -> dict[str, int]:
+    """What an answer adds to the counts of a worker, given the class of the item.
+
+    >>> problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
+    >>> outcome_counts(problem, 0, 1, 1, gold=True), outcome_counts(problem, 0, 1, 0, gold=False)
+    ({'gold_asked': 1, 'gold_right': 1}, {'judged': 1, 'agreed': 0})
+    """
+    truth = int(problem.outcome[question, cls])
+    if truth == DASH:
+        return {}
+    asked, right = ("gold_asked", "gold_right") if gold else ("judged", "agreed")
+    return {asked: 1, right: int(value == truth)}
+
+
+def _posteriors(
+    problem: Problem, cls: Sequence[int], error: Sequence[float]
+) -> NDArray[np.float64]:
+    """Posteriors of labelled items: a label's error is spread evenly over the other classes."""
+    errors = np.asarray(error)
+    made = np.repeat(errors[:, None] / (problem.n_classes - 1), problem.n_classes, axis=1)
+    made[np.arange(len(errors)), cls] = 1 - errors
+    return made
+
+
+def _paused_if_unreliable(campaign: ServedCampaign, record: WorkerRecord) -> WorkerRecord:
+    least, after = campaign.settings.pause_below, campaign.settings.pause_after
+    if record.status != "active" or least is None or record.gold_asked + record.judged < after:
+        return record
+    right = expected_right(campaign.problem, record.skill)
+    if right >= least:
+        return record
+    reason = f"{UNRELIABLE} {right:.0%} is below {least:.0%}"
+    return record._replace(status="paused", status_reason=reason)

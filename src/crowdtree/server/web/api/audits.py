@@ -1,0 +1,122 @@
+"""Audits: owners start and read them, auditors check items."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import JSONResponse
+
+from crowdtree.server.store.audits import checking, feeding
+from crowdtree.server.store.audits.report import certificate
+from crowdtree.server.store.types import JsonObject
+from crowdtree.server.web.auth import OWNER_ONLY, AuditorHash
+from crowdtree.server.web.requests import Number, state_of
+from crowdtree.server.web.routing import GuardedRoute
+from crowdtree.server.web.services import audits
+
+router = APIRouter(route_class=GuardedRoute, tags=["audit"])
+BASE = "/api/campaigns/{number}/audit"
+Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Started(BaseModel):
+    """An audit to start; without a bound, the campaign's setting `certify` is used."""
+
+    model_config = ConfigDict(extra="forbid")
+    bound: Share | None = None
+    confidence: Share = 0.95
+
+
+class Named(BaseModel):
+    """The person who is to check labels."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Handed(BaseModel):
+    """An item to check, or the reason why there is none.
+
+    `reason`: done (the bound is reached, cannot be reached, or everything is checked), waiting
+    (others hold what is left), asking again (labels are being made again), not started.
+    """
+
+    item: JsonObject | None
+    number: int | None
+    reason: str
+    checked: int
+
+
+@router.get(BASE, dependencies=OWNER_ONLY)
+async def look(request: Request, number: Number) -> JsonObject:
+    """Report the audit: what is certified, estimated, missing, per label and per person."""
+    return dict(await audits.report(state_of(request), number))
+
+
+@router.post(BASE, status_code=201, dependencies=OWNER_ONLY)
+async def start(request: Request, number: Number, wish: Started) -> JsonObject:
+    """Start an audit of the labels that there are now; checks of the audit before stay known."""
+    state = state_of(request)
+    await audits.start(state, number, wish.bound, wish.confidence)
+    return dict(await audits.report(state, number))
+
+
+@router.post(f"{BASE}/calibrate", dependencies=OWNER_ONLY)
+async def calibrate(request: Request, number: Number) -> dict[str, int]:
+    """Calibrate the stated errors by what was checked: a revision, whose number is returned."""
+    state = state_of(request)
+    made = await state.store.awrite(
+        lambda c: feeding.calibrate(c, state.store.audits, number, state.now)
+    )
+    return {"revision": made}
+
+
+@router.get(f"{BASE}/certificate", dependencies=OWNER_ONLY)
+async def download(request: Request, number: Number) -> JSONResponse:
+    """Download the certificate, which `crowdtree audit verify` checks."""
+    state = state_of(request)
+    found = await state.store.aread(lambda c: certificate(c, state.store.audits, number))
+    head = {"content-disposition": f'attachment; filename="audit-{number}.json"'}
+    return JSONResponse(found, headers=head)
+
+
+@router.get(f"{BASE}/links", dependencies=OWNER_ONLY)
+async def list_links(request: Request, number: Number) -> list[JsonObject]:
+    """List the links for checking that work, without their secrets."""
+    store = state_of(request).store
+    return [dict(row) for row in await store.aread(lambda c: checking.listed_auditors(c, number))]
+
+
+@router.post(f"{BASE}/links", status_code=201, dependencies=OWNER_ONLY)
+async def make_link(request: Request, number: Number, wish: Named) -> JsonObject:
+    """Make a personal link for checking, shown only once."""
+    return await audits.make_link(state_of(request), number, wish.name)
+
+
+@router.delete(f"{BASE}/links/{{token_id}}", dependencies=OWNER_ONLY)
+async def end_link(request: Request, number: Number, token_id: str) -> dict[str, bool]:
+    """Revoke a link for checking by its id."""
+    state = state_of(request)
+    await state.store.awrite(lambda c: checking.revoke_auditor(c, number, token_id, state.now))
+    return {"done": True}
+
+
+@router.get("/api/auditor/me")
+async def me(request: Request, who: AuditorHash) -> JsonObject:
+    """Report the campaign and its classes to the auditor."""
+    return dict(await audits.report_auditor(state_of(request), who))
+
+
+@router.post("/api/auditor/next", response_model=Handed)
+async def next_item(request: Request, who: AuditorHash) -> JSONResponse:
+    """Hand out an item to check, without its label."""
+    return JSONResponse(dict(await audits.hand_out(state_of(request), who)))
+
+
+@router.post("/api/auditor/record")
+async def record(request: Request, given: audits.Checked, who: AuditorHash) -> dict[str, bool]:
+    """Record the true class of an item; null for "cannot tell". A result is final."""
+    await audits.record(state_of(request), who, given)
+    return {"done": True}

@@ -1,0 +1,298 @@
+"""What an owner does: create, start, pause, finish, look, invite."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy.engine import Connection
+from starlette.responses import StreamingResponse
+
+from crowdtree.server.store.db.campaign_row import CampaignStatus, get_campaign
+from crowdtree.server.store.db.campaign_row import list_campaigns as campaign_rows
+from crowdtree.server.store.derived import signing_key
+from crowdtree.server.store.owner import campaigns, people, webhooks
+from crowdtree.server.store.queries.items import item_trace
+from crowdtree.server.store.queries.progress import Progress, progress
+from crowdtree.server.store.queries.revisions import list_revisions
+from crowdtree.server.store.queries.workers import WorkerFacts, listed_workers
+from crowdtree.server.store.types import JsonObject
+from crowdtree.server.web.addresses import check_address
+from crowdtree.server.web.auth import OWNER_ONLY
+from crowdtree.server.web.plan_jobs import Wish
+from crowdtree.server.web.qr import qr_svg
+from crowdtree.server.web.requests import Number, address_of, event_response, state_of
+from crowdtree.server.web.routing import GuardedRoute
+from crowdtree.server.web.services import plans
+
+router = APIRouter(
+    route_class=GuardedRoute, prefix="/api/campaigns", tags=["owner"], dependencies=OWNER_ONLY
+)
+POLL_SECONDS = 10.0
+STATUS_AFTER: dict[str, CampaignStatus] = {
+    "start": "running",
+    "resume": "running",
+    "pause": "paused",
+    "finish": "finishing",
+}
+WORKER_STATUS: dict[str, people.WorkerStatus] = {
+    "pause": "paused",
+    "resume": "active",
+    "block": "blocked",
+}
+
+
+class Created(BaseModel):
+    """A campaign to create."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: Annotated[str, Field(max_length=200)] = ""
+    policy: Wish
+    settings: JsonObject = {}
+
+
+class Revised(BaseModel):
+    """A policy over the same classes and questions, and why it replaces the present one."""
+
+    model_config = ConfigDict(extra="forbid")
+    policy: Wish
+    reason: Annotated[str, Field(max_length=2000)] = ""
+
+
+class Invited(BaseModel):
+    """A worker to invite."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: Annotated[str, Field(max_length=200)] = ""
+
+
+class JoinLink(BaseModel):
+    """Whether the join links that were made before stay alive."""
+
+    model_config = ConfigDict(extra="forbid")
+    keep: bool = False
+
+
+class Hooked(BaseModel):
+    """A webhook to add."""
+
+    model_config = ConfigDict(extra="forbid")
+    url: Annotated[str, Field(min_length=8, max_length=1000)]
+
+
+@router.get("")
+async def list_campaigns(request: Request) -> list[JsonObject]:
+    """List the campaigns."""
+    return [row.to_dict() for row in await state_of(request).store.aread(campaign_rows)]
+
+
+@router.post("", status_code=201)
+async def create(request: Request, wish: Created) -> JsonObject:
+    """Create a campaign from a problem or a plan."""
+    state = state_of(request)
+    return {"id": await plans.create_campaign(state, wish.name, wish.policy, wish.settings)}
+
+
+@router.get("/{number}")
+async def look(request: Request, number: Number) -> JsonObject:
+    """Report the progress of a campaign."""
+    state = state_of(request)
+    return dict(await state.store.aread(lambda c: progress(c, number, state.now)))
+
+
+@router.get("/{number}/definition")
+async def definition(request: Request, number: Number) -> JsonObject:
+    """Read a campaign's name, policy and settings, as `POST /api/campaigns` takes them."""
+    return await plans.define(state_of(request), number)
+
+
+@router.post("/{number}/revise")
+async def revise(request: Request, number: Number, wish: Revised) -> JsonObject:
+    """Replace the policy of a running campaign; its items are replayed in the background.
+
+    The policy is as in `POST /api/campaigns`, over the same classes, questions and right answers.
+    """
+    state = state_of(request)
+    return {"revision": await plans.revise_campaign(state, number, wish.policy, wish.reason)}
+
+
+@router.get("/{number}/revisions")
+async def revisions(request: Request, number: Number) -> list[JsonObject]:
+    """List the policies of a campaign that was revised, with when, who and why."""
+    rows = await state_of(request).store.aread(lambda c: list_revisions(c, number))
+    return [dict(row) for row in rows]
+
+
+@router.patch("/{number}/settings")
+async def change(request: Request, number: Number, changes: JsonObject) -> JsonObject:
+    """Change some settings."""
+    state = state_of(request)
+
+    def apply(connection: Connection) -> JsonObject:
+        policy = state.policy(get_campaign(connection, number))
+        return campaigns.change_settings(
+            connection, number, policy, changes, state.now
+        ).model_dump()
+
+    return await state.store.awrite(apply)
+
+
+@router.get("/{number}/events", response_class=StreamingResponse)
+async def events(request: Request, number: Number) -> StreamingResponse:
+    """Stream the progress as server-sent events, at most one per second."""
+    state = state_of(request)
+
+    async def read() -> Progress:
+        return await state.store.aread(lambda c: progress(c, number, state.now))
+
+    return await event_response(request, number, "progress", read, POLL_SECONDS)
+
+
+@router.get("/{number}/workers")
+async def list_workers(
+    request: Request,
+    number: Number,
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+) -> list[JsonObject]:
+    """List workers with their record and reliability, up to 1000 after a worker's id."""
+    state = state_of(request)
+
+    def read(connection: Connection) -> list[WorkerFacts]:
+        problem = state.policy(get_campaign(connection, number)).problem
+        return listed_workers(connection, number, problem, after)
+
+    return [dict(row) for row in await state.store.aread(read)]
+
+
+@router.post("/{number}/workers/invite", status_code=201)
+async def invite(request: Request, number: Number, wish: Invited) -> JsonObject:
+    """Invite a worker: a personal token and link, shown only once, and a QR code of it (SVG)."""
+    state = state_of(request)
+
+    def apply(connection: Connection) -> tuple[int, str]:
+        campaign = get_campaign(connection, number)
+        dedicated = campaign.settings.dedicated
+        policy = state.policy(campaign)
+        return people.invite(connection, number, wish.name, policy, dedicated, state.now)
+
+    worker, token = await state.store.awrite(apply)
+    return {"id": worker, **_link(request, "w", token)}
+
+
+@router.post("/{number}/workers/{worker}/{verb}")
+async def change_worker(
+    request: Request,
+    number: Number,
+    worker: Number,
+    verb: Literal["pause", "resume", "block", "link"],
+) -> JsonObject:
+    """Pause, resume or block a worker, or make a new personal link."""
+    state = state_of(request)
+    if verb == "link":
+        token = await state.store.awrite(lambda c: people.new_link(c, number, worker, state.now))
+        return {"id": worker, **_link(request, "w", token)}
+    status = WORKER_STATUS[verb]
+    await state.store.awrite(
+        lambda c: people.set_worker_status(c, number, worker, status, state.now)
+    )
+    return {"id": worker, "status": status}
+
+
+@router.post("/{number}/join-link", status_code=201)
+async def join_link(
+    request: Request, number: Number, wish: JoinLink | None = None
+) -> dict[str, str]:
+    """Make an open join link; earlier ones stop working unless `keep` is set.
+
+    `qr` is a QR code of it, an SVG picture.
+    """
+    state = state_of(request)
+
+    def apply(connection: Connection) -> str:
+        get_campaign(connection, number)
+        return people.join_link(connection, number, state.now, wish is not None and wish.keep)
+
+    token = await state.store.awrite(apply)
+    return _link(request, "join", token)
+
+
+def _link(request: Request, kind: str, token: str) -> dict[str, str]:
+    """A link that is shown once, and its QR code."""
+    link = f"/{kind}/{token}"
+    return {"token": token, "link": link, "qr": qr_svg(address_of(request, link))}
+
+
+@router.get("/{number}/signing-key")
+async def read_signing_key(request: Request, number: Number) -> dict[str, str]:
+    """Read the key with which participant ids in join links are signed; keep it secret.
+
+    The setting `signing_key` is its number: the next number is a new key. Links that were signed
+    before work until `oldest_signing_key` is raised.
+    """
+    found = await state_of(request).store.aread(lambda c: get_campaign(c, number))
+    return {"key": signing_key(found.secret, found.settings.signing_key)}
+
+
+@router.get("/{number}/items/{item}")
+async def trace(request: Request, number: Number, item: Number) -> JsonObject:
+    """Read an item with every answer to it and its label."""
+    return dict(await state_of(request).store.aread(lambda c: item_trace(c, number, item)))
+
+
+@router.get("/{number}/webhooks")
+async def list_webhooks(request: Request, number: Number) -> list[JsonObject]:
+    """List the webhooks, without their secrets."""
+    store = state_of(request).store
+    return [dict(row) for row in await store.aread(lambda c: webhooks.listed_hooks(c, number))]
+
+
+@router.post("/{number}/webhooks", status_code=201)
+async def add_webhook(request: Request, number: Number, wish: Hooked) -> JsonObject:
+    """Add a webhook for labelled items and the end; the secret is shown only once."""
+    state = state_of(request)
+    url = await check_address(wish.url, state.options.private_webhooks)
+    seal = state.secret_key.seal
+    made = await state.store.awrite(lambda c: webhooks.add_hook(c, number, url, state.now, seal))
+    return dict(made)
+
+
+@router.get("/{number}/webhooks/{hook}/deliveries")
+async def list_deliveries(request: Request, number: Number, hook: Number) -> list[JsonObject]:
+    """List the last messages of a webhook; `error` is empty for those delivered."""
+    store = state_of(request).store
+    rows = await store.aread(lambda c: webhooks.hook_deliveries(c, number, hook))
+    return [dict(row) for row in rows]
+
+
+@router.post("/{number}/webhooks/{hook}/retry")
+async def retry_webhook(request: Request, number: Number, hook: Number) -> dict[str, bool]:
+    """Send pending messages now, also after the webhook was given up."""
+    state = state_of(request)
+    await state.store.awrite(lambda c: webhooks.retry_hook(c, number, hook, state.now))
+    return {"done": True}
+
+
+@router.delete("/{number}/webhooks/{hook}")
+async def remove_webhook(request: Request, number: Number, hook: Number) -> dict[str, bool]:
+    """Remove a webhook."""
+    state = state_of(request)
+    await state.store.awrite(lambda c: webhooks.remove_hook(c, number, hook, state.now))
+    return {"done": True}
+
+
+@router.post("/{number}/{verb}")
+async def move(
+    request: Request, number: Number, verb: Literal["start", "pause", "resume", "finish"]
+) -> JsonObject:
+    """Start, pause, resume or finish."""
+    state = state_of(request)
+    status = STATUS_AFTER[verb]
+
+    def apply(connection: Connection) -> Progress:
+        if verb == "finish" and get_campaign(connection, number).status == "finished":
+            return progress(connection, number, state.now)
+        campaigns.set_status(connection, number, status, state.now)
+        return progress(connection, number, state.now)
+
+    return dict(await state.store.awrite(apply))

@@ -1,0 +1,115 @@
+"""Logging in, joining, tokens."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from crowdtree.server.store.types import JsonObject
+from crowdtree.server.web import auth
+from crowdtree.server.web.auth import OwnerNeeded
+from crowdtree.server.web.limits import client_address
+from crowdtree.server.web.requests import state_of
+from crowdtree.server.web.routing import GuardedRoute
+from crowdtree.server.web.services import sessions
+from crowdtree.server.web.services.sessions import Visitor
+
+router = APIRouter(route_class=GuardedRoute, prefix="/api", tags=["sessions"])
+Token = Annotated[str, Field(min_length=1, max_length=200)]
+Id = Annotated[str, Field(max_length=200)]
+
+
+class Login(BaseModel):
+    """A token to exchange for a session."""
+
+    model_config = ConfigDict(extra="forbid")
+    token: Token
+
+
+class Join(Login):
+    """A join token, and what the platform says about the participant."""
+
+    participant: Id | None = None
+    expires: Id = ""
+    nonce: Id = ""
+    signature: Id = ""
+    study: Id = ""
+    session: Id = ""
+
+
+class Named(BaseModel):
+    """A name for a token, and whether it only reads."""
+
+    model_config = ConfigDict(extra="forbid")
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    read_only: bool = False
+
+
+@router.post("/session")
+async def start_session(request: Request, response: Response, login: Login) -> dict[str, str]:
+    """Exchange an owner's one-time token for a session cookie."""
+    return await _start(request, response, login.token, "once")
+
+
+@router.delete("/session")
+async def end_session(request: Request, response: Response, owner: OwnerNeeded) -> dict[str, bool]:
+    """Log out; the session stops working everywhere."""
+    await sessions.log_out(state_of(request), owner.token_hash)
+    auth.forget(response, auth.OWNER_COOKIE)
+    return {"done": True}
+
+
+@router.post("/worker/session")
+async def start_worker_session(
+    request: Request, response: Response, login: Login
+) -> dict[str, str]:
+    """Exchange a worker's personal token for a session cookie."""
+    return await _start(request, response, login.token, "worker")
+
+
+async def _start(
+    request: Request, response: Response, token: str, role: auth.LoginRole
+) -> dict[str, str]:
+    return {"csrf": auth.csrf_of(await auth.log_in(request, response, token, role))}
+
+
+@router.post("/join")
+async def join(request: Request, wish: Join) -> dict[str, str]:
+    """Join a campaign by its open link; returns a bearer token for the worker API.
+
+    `expires`, `nonce` and `signature` are those of a signed link.
+    """
+    proof = wish.model_dump(include={"participant", "expires", "nonce", "signature"})
+    visitor = Visitor(**proof, details={"study": wish.study, "session": wish.session})
+    address = client_address(request.scope)
+    token = await sessions.join_campaign(state_of(request), address, wish.token, visitor)
+    return {"token": token}
+
+
+@router.post("/login-link")
+async def login_link(request: Request, owner: OwnerNeeded) -> dict[str, str]:
+    """Make a link that logs the owner in on another device: once, within some minutes."""
+    return {"link": await sessions.make_login_link(state_of(request), owner.id)}
+
+
+@router.get("/tokens")
+async def list_tokens(request: Request, owner: OwnerNeeded) -> list[JsonObject]:
+    """List the owner's tokens and sessions that work now, without their secrets."""
+    rows = await sessions.list_tokens(state_of(request), owner.id, owner.token_hash)
+    return [dict(row) for row in rows]
+
+
+@router.post("/tokens")
+async def make_token(request: Request, wish: Named, owner: OwnerNeeded) -> dict[str, str]:
+    """Make a token for scripts, shown only once: with the rights of the owner, or only to read."""
+    state = state_of(request)
+    token, token_id = await sessions.issue_token(state, owner.id, wish.name, wish.read_only)
+    return {"token": token, "id": token_id}
+
+
+@router.delete("/tokens/{token_id}")
+async def end_token(request: Request, token_id: str, owner: OwnerNeeded) -> dict[str, int]:
+    """Revoke a token, session or link of the owner by its id."""
+    return {"revoked": await sessions.revoke_token(state_of(request), owner.id, token_id)}

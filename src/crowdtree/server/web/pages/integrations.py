@@ -1,0 +1,59 @@
+"""Integrations: webhooks of a campaign, tokens and sessions of the owner."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from sqlalchemy.engine import Connection
+from starlette.responses import Response
+
+from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.server.store.owner.webhooks import WebhookReport, reported_hooks
+from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded
+from crowdtree.server.web.pages.base import PageRoute, render
+from crowdtree.server.web.requests import Number, state_of
+from crowdtree.server.web.services.sessions import list_tokens
+
+router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
+EVENTS = {
+    "items.labelled": "labels",
+    "labels.withdrawn": "labels withdrawn",
+    "table.alarm": "the answers contradict the table",
+    "table.revised": "table revised",
+    "worker.suspected": "worker suspected and paused",
+    "certificate.reached": "bound certified",
+    "certificate.out_of_reach": "bound out of reach",
+    "campaign.skipped_away": "most items set aside, paused",
+    "campaign.left_to_owner": "all labelled, waiting for you to finish",
+    "campaign.finished": "the end",
+}
+
+
+@router.get("/c/{number}/webhooks")
+async def webhooks(request: Request, number: Number, owner: OwnerNeeded) -> Response:
+    """Show the webhooks of a campaign and their last messages."""
+    state = state_of(request)
+
+    def look(connection: Connection) -> tuple[Campaign, list[WebhookReport]]:
+        return get_campaign(connection, number), reported_hooks(connection, number)
+
+    campaign, rows = await state.store.aread(look)
+    return render(
+        request,
+        "webhooks.html",
+        owner=owner,
+        campaign=campaign,
+        rows=rows,
+        now=state.now,
+        events=EVENTS,
+        private=state.options.private_webhooks,
+    )
+
+
+@router.get("/access")
+async def access(request: Request, owner: OwnerNeeded) -> Response:
+    """Show the owner's tokens, sessions and unused links."""
+    state = state_of(request)
+    rows = await list_tokens(state, owner.id, owner.token_hash)
+    kinds = {kind: [r for r in rows if r["kind"] == kind] for kind in ("token", "session", "link")}
+    base = state.options.url
+    return render(request, "access.html", owner=owner, kinds=kinds, now=state.now, base=base)

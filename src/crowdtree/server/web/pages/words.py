@@ -1,0 +1,87 @@
+"""How the pages format times, money and counts."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from crowdtree.core.text import amount, duration, number, percent, plural, short
+from crowdtree.server.languages import english
+
+__all__ = [
+    "ago",
+    "amount",
+    "brief",
+    "clock",
+    "count",
+    "duration",
+    "money",
+    "number",
+    "percent",
+    "plural",
+    "reported",
+    "short",
+]
+
+
+def brief(seconds: float) -> str:
+    """Write a span of time in little space.
+
+    >>> brief(5), brief(90)
+    ('< 1 min', '2 min')
+    """
+    return "< 1 min" if seconds < 55 else duration(seconds)
+
+
+def ago(at: float | None, now: float) -> str:
+    """Write how long ago something was.
+
+    >>> ago(None, 0), ago(100, 103), ago(0, 600)
+    ('never', 'just now', '10 min ago')
+    """
+    if at is None:
+        return "never"
+    gone = now - at
+    return "just now" if gone < 10 else "a moment ago" if gone < 55 else f"{duration(gone)} ago"
+
+
+def clock(at: float | None) -> str:
+    """Write a moment, in UTC.
+
+    >>> clock(0)
+    '1970-01-01 00:00:00'
+    """
+    if at is None:
+        return ""
+    return dt.datetime.fromtimestamp(at, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def money(value: float, currency: str = "") -> str:
+    """Write an amount: cents where they matter.
+
+    >>> money(3.5, "EUR"), money(12345.6, "EUR"), money(0.004)
+    ('3.50 EUR', '12,346 EUR', '0.004')
+    """
+    if value and abs(value) < 0.01:
+        text = number(value, 2)
+    else:
+        text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.2f}"
+    return f"{text} {currency}".strip()
+
+
+def reported(report: str) -> str:
+    """Write what a worker reported about an item.
+
+    >>> reported("unreadable: too dark")
+    'It cannot be read or recognised: too dark'
+    """
+    reason, colon, words = report.partition(": ")
+    return f"{english(f'report.{reason}')}{colon}{words}"
+
+
+def count(value: float) -> str:
+    """Write a whole number.
+
+    >>> count(12345)
+    '12,345'
+    """
+    return f"{value:,.0f}"

@@ -1,0 +1,22 @@
+"""What the server does with running campaigns."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip(
+    "sqlalchemy", reason="the server is not installed: pip install crowdtree[serve]"
+)
+
+
+from crowdtree.server.store.background.maintenance import Maintenance
+from tests.storelab import ONE
+from tests.weblab import Lab
+
+
+def test_a_campaign_continues_if_it_must_not_finish_automatically(app: Lab) -> None:
+    number = app.campaign(ONE, example="table1", workers=0, settings={"finish_by_itself": False})
+    assert app.worker(number).work("yes")["fate"] == "counted"
+    app.store.write(Maintenance(app.clock).round)
+    found = app.get(f"/api/campaigns/{number}").json()
+    assert (found["items"]["labelled"], found["status"]) == (1, "running")

@@ -1,0 +1,115 @@
+"""What is learned about workers, and unlearned after an undo."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip(
+    "sqlalchemy", reason="the server is not installed: pip install crowdtree[serve]"
+)
+
+
+from crowdtree.server.store.background.maintenance import Maintenance
+from crowdtree.server.store.replay.verify import verify
+from tests.weblab import CSV, Lab
+
+GOLD = CSV + "".join(f"g{k},gold,c4\n" for k in range(30))
+
+
+def gold_worker(app: Lab, **settings: Any) -> tuple[int, Any]:
+    number = app.campaign(
+        GOLD, example="table1", workers=8, settings={"gold_rate": 1.0, **settings}
+    )
+    return number, app.worker(number)
+
+
+def record(app: Lab, number: int, worker: Any) -> Any:
+    app.store.write(Maintenance(app.clock).round)
+    rows = app.get(f"/api/campaigns/{number}/workers").json()
+    return next(row for row in rows if row["id"] == worker.id)
+
+
+@pytest.mark.parametrize("folded", [True, False])
+def test_undo_of_gold_reverts_the_skill(app: Lab, folded: bool) -> None:
+    number, worker = gold_worker(app)
+    for _ in range(4):
+        worker.work("yes")
+    before = record(app, number, worker)
+    assert (before["gold_asked"], before["gold_right"]) == (4, 4)
+    worker.work("no")
+    if folded:
+        wrong = record(app, number, worker)
+        assert (wrong["gold_asked"], wrong["gold_right"]) == (5, 4)
+        assert wrong["skill"] < before["skill"]
+    assert worker.call("undo", key="u").status_code == 200
+    after = record(app, number, worker)
+    for name in ("gold_asked", "gold_right", "agreed", "judged", "answers"):
+        assert after[name] == before[name]
+    assert after["skill"] == pytest.approx(before["skill"], abs=1e-12)
+    assert app.store.read(lambda c: verify(c, number))["differences"] == []
+    again = worker.work("yes")
+    assert again["fate"] == "counted"
+    assert record(app, number, worker)["gold_right"] == 5
+    assert app.store.read(lambda c: verify(c, number))["differences"] == []
+
+
+def test_undo_of_gold_lifts_the_pause_it_caused(app: Lab) -> None:
+    number, worker = gold_worker(app, pause_below=0.94, pause_after=2)
+    worker.work("yes")
+    worker.work("no")
+    assert record(app, number, worker)["status"] == "paused"
+    lease = worker.call("undo", key="u").json()["task"]["lease"]
+    assert record(app, number, worker)["status"] == "active"
+    app.post(f"/api/campaigns/{number}/workers/{worker.id}/pause")
+    assert worker.answer(lease, "no").status_code == 200
+    assert worker.call("undo", key="v").status_code == 200
+    assert record(app, number, worker)["status"] == "paused"  # by the owner: that stays
+
+
+def test_relearning_keeps_the_evidence_of_labels(app: Lab) -> None:
+    items = "task,text,gold\na,one,\ng,gold,c4\n"
+    settings = {"gold_rate": 0.0, "show_task": True}
+    number = app.campaign(items, example="table1", workers=0, settings=settings)
+    worker = app.worker(number)
+    assert worker.work("yes")["fate"] == "counted"  # labels the item, and teaches
+    before = record(app, number, worker)
+    assert before["judged"] == 1
+    app.post(f"/api/campaigns/{number}/finish")
+    other = "task,text,gold\nb,two,\n"
+    app.client.post(
+        f"/api/campaigns/{number}/items",
+        content=other.encode(),
+        headers={**app.owner, "content-type": "text/csv"},
+    )
+    record(app, number, worker)
+    app.client.patch(
+        f"/api/campaigns/{number}/settings", json={"gold_rate": 1.0}, headers=app.owner
+    )
+    app.post(f"/api/campaigns/{number}/start")
+    assert worker.next()["task"]["item"]["task"] == "g"
+    worker.work("no")
+    assert record(app, number, worker)["skill"] < before["skill"]
+    worker.call("undo", key="u")
+    after = record(app, number, worker)
+    assert (after["judged"], after["agreed"], after["gold_asked"]) == (1, 1, 0)
+    assert after["skill"] == pytest.approx(before["skill"], abs=1e-12)
+
+
+def test_a_skip_of_gold_does_not_change_the_skill(app: Lab) -> None:
+    number, worker = gold_worker(app)
+    before = record(app, number, worker)
+    worker.call("skip", lease=worker.next()["task"]["lease"], key="s")
+    worker.call("undo", key="u")
+    after = record(app, number, worker)
+    assert (after["skill"], after["gold_asked"]) == (before["skill"], 0)
+
+
+def test_nobody_is_paused_before_enough_is_known(app: Lab) -> None:
+    number, worker = gold_worker(app, pause_below=0.99, pause_after=3)
+    for count in (1, 2, 3):
+        worker.work("no")  # wrong each time
+        status = "active" if count < 3 else "paused"
+        found = record(app, number, worker)
+        assert (found["gold_asked"], found["status"]) == (count, status)
