@@ -102,13 +102,13 @@ GROUPS = {
     ),
     "Plan": ("plan", "PlanChoices"),
     "Design": (
-        "design", "Tree", "tree.Node", "tree.Level", "tree.Certificate", "verify", "staff", "Plan",
-        "evaluate", "Evaluation", "evaluation.Bounds", "frontier", "Frontier", "frontiers.Point",
-        "plurality_error",
+        "design", "Tree", "core.tree.Node", "core.tree.Level", "core.tree.Certificate", "verify",
+        "staff", "Plan", "evaluate", "Evaluation", "core.evaluation.Bounds", "frontier", "Frontier",
+        "designs.frontiers.Point", "plurality_error",
     ),
     "Ask adaptively": (
         "AdaptivePolicy", "PlanPolicy", "BatchPolicy", "SubtypePolicy", "Calibration", "explain",
-        "Trace", "tune_target", "Monitor", "policy.monitor.Revision",
+        "Trace", "tune_target", "Monitor", "policies.monitor.Revision",
     ),
     "Simulate": (
         "simulate", "Run", "Crowd", "Recorded", "sweep", "compare_policies",
@@ -119,8 +119,8 @@ GROUPS = {
         "CrowdLabeller", "Opinions", "opinions_of", "load_opinions",
     ),
     "Judge models": (
-        "judge", "Judgement", "judging.result.ModelScore", "judging.result.Verdict",
-        "judging.result.PersonTest", "judging.result.Together",
+        "judge", "Judgement", "learning.judges.result.ModelScore", "learning.judges.result.Verdict",
+        "learning.judges.result.PersonTest", "learning.judges.result.Together",
     ),
     "Audit": ("Audit", "plan_audit", "load_audit", "verify_audit"),
     "The paper": (

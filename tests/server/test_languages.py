@@ -18,7 +18,7 @@ from crowdtree.server.languages import (
     preferred,
 )
 
-SOURCE = Path(languages.__file__).parents[2]
+SOURCE = Path(languages.__file__).parents[1]
 CODES = sorted(path.stem for path in Path(languages.__file__).parent.glob("*.json"))
 PLURALS = {"zero", "one", "two", "few", "many", "other"}
 BUILT = ("answer.", "key.", "report.", "refused.", "pause.", "check.")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import crowdtree as ct
 from crowdtree import CrowdtreeError, Problem, Tree
+from crowdtree.core import scores
 from crowdtree.designs.designers import grow, joint
 from crowdtree.designs.designers.grow import OpenNodes, read_level_compiled, read_level_plain
 from tests.contracts import check_tree
@@ -188,7 +189,7 @@ def test_best_vertex_where_scores_exceed_one(drawn: list[list[tuple[float, float
     before = 1.05 * gain.max(axis=1).sum()
 
     def score(drop: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-        return ct.scores.multiplicative_score(before, drop, wrong, 0.05)
+        return scores.multiplicative_score(before, drop, wrong, 0.05)
 
     every = combinations(gain, error)
     assume(all(e > 0 for _, e in every))
@@ -318,8 +319,8 @@ def test_compiled_and_plain_choices_agree(
 
 def test_no_compilation_on_the_small_path() -> None:
     code = (
-        "import sys, crowdtree as ct; "
-        "names = [m for m in ct.designs.designers.DESIGNERS if m != 'optimal']; "
+        "import sys, crowdtree as ct; from crowdtree.designs.designers import DESIGNERS; "
+        "names = [m for m in DESIGNERS if m != 'optimal']; "
         "[ct.design(ct.example('table1'), m) for m in names]; "
         "print('numba' in sys.modules)"
     )
@@ -388,7 +389,7 @@ def test_gain_and_gini_take_the_best_question_of_every_node(problem: Problem) ->
                 left = {q: gini_after(rows, q) for q in options}
             else:
                 yes = {q: problem.prior[rows] @ problem.outcome[q, rows] for q in options}
-                left = {q: -float(ct.scores.split_gain(node.share, yes[q])) for q in options}
+                left = {q: -float(scores.split_gain(node.share, yes[q])) for q in options}
             asked = int(tree.question[node.index])
             assert left[asked] <= min(left.values()) + 1e-9
 

@@ -14,7 +14,13 @@ import crowdtree
 from crowdtree.server.web.hints import api_words, page_words
 from tests.weblab import Lab, lab
 
-LIBRARY = ("files", "designers", "policy", "audit", "problem.py", "tree.py", "loss.py")
+LIBRARY = (
+    "io",
+    "designs",
+    "policies",
+    "audit",
+    *(f"core/{name}.py" for name in ("problem", "tree", "loss")),
+)
 HEAD = "question,error,a,b\n"
 TABLES = {
     "corner": "thing,number,a,b\nq,0.1,0,1\n",
@@ -33,7 +39,7 @@ def texts() -> Iterator[str]:
     root = Path(crowdtree.__file__).parent
     paths = [path for name in LIBRARY for path in (root / name).rglob("*.py")]
     paths += [root / name for name in LIBRARY if name.endswith(".py")]
-    paths += [root / "web" / "addresses.py"]
+    paths += [root / "server" / "web" / "addresses.py"]
     for path in paths:
         nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
         inside = {part for node in nodes for part in getattr(node, "values", [])}
