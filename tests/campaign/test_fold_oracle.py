@@ -11,17 +11,10 @@ import pytest
 import crowdtree as ct
 from crowdtree.campaign import events as ev
 from crowdtree.campaign.engine import Event, Rules, open_questions, start_item
-from crowdtree.campaign.fold import (
-    Exclusion,
-    ItemRules,
-    ItemView,
-    Revision,
-    begin,
-    extend,
-    fold,
-)
-from crowdtree.campaign.fold import open_questions as open_of_view
+from crowdtree.campaign.fold import begin, extend, fold
+from crowdtree.campaign.questions import open_questions as open_of_view
 from crowdtree.campaign.reasons import Reason
+from crowdtree.campaign.view import Exclusion, ItemRules, ItemView, Revision
 from crowdtree.core.fixed_plan import Plan
 from crowdtree.policies import AdaptivePolicy, BatchPolicy, Label, PlanPolicy
 from crowdtree.server.store.db import statements as sql
@@ -86,7 +79,9 @@ class Stored:
     def close(self, label: Label) -> None:
         self.item.close(label)
         count = self.item.item.answers
-        self.label = sql.LabelOfItem(1, 1, label.label, label.posterior_error, label.reason, count, "")
+        self.label = sql.LabelOfItem(
+            1, 1, label.label, label.posterior_error, label.reason, count, ""
+        )
 
     def open(self) -> None:
         self.item.status, self.label = ItemStatus.OPEN, None

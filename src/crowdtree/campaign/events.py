@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
 
 from crowdtree.campaign.reasons import Reason
-from crowdtree.core.errors import CrowdtreeError
-from crowdtree.core.likelihood import UNSURE
-from crowdtree.core.problem import Problem
+from crowdtree.policies import Policy
 from crowdtree.policies.base import Asked
 
 
@@ -38,7 +37,7 @@ class Answered(Event):
     Parameters
     ----------
     value
-        Index of the answer, or `UNSURE`.
+        Index of the answer; `crowdtree.core.likelihood.UNSURE` for "can't tell".
     skill
         The worker's reliability as estimated when the answer came, 0 if unknown. Logged, so that
         the label is the same whatever is learned later.
@@ -121,26 +120,9 @@ class Reopened(Event):
     """The owner has the item asked about again; skips so far no longer count."""
 
 
-def asked_of(problem: Problem, response: Response) -> Asked:
-    """Question of an answer or a skip, with its source where the problem has several."""
-    if problem.has_sources:
+def asked_of(policy: Policy[Any], response: Response) -> Asked:
+    """Question of an answer or a skip, with its source where the policy chooses among several."""
+    chooses = policy.kind != "tree" or response.source  # a tree asks the first source
+    if chooses and policy.problem.has_sources:
         return response.question, response.source
     return response.question
-
-
-def check_response(problem: Problem, response: Response) -> None:
-    """Raise unless an answer or a skip is about a question of the problem."""
-    if not 0 <= response.question < problem.n_questions:
-        raise CrowdtreeError(
-            f"question {response.question} does not exist; the problem has "
-            f"{problem.n_questions}, counted from 0"
-        )
-    if not 0 <= response.source < len(problem.sources):
-        raise CrowdtreeError(
-            f"source {response.source} does not exist; the problem has "
-            f"{len(problem.sources)}, counted from 0"
-        )
-    names = problem.answers[response.question]
-    if isinstance(response, Answered) and response.value not in (UNSURE, *range(len(names))):
-        known = ", ".join(f"{index} ({name})" for index, name in enumerate(names[:8]))
-        raise CrowdtreeError(f"expected an answer of {known}, got {response.value!r}")
