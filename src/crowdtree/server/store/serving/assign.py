@@ -31,8 +31,8 @@ from crowdtree.server.store.serving.assign_batch import (
     grant_offers,
     request_offers,
 )
-from crowdtree.server.store.serving.commands import NO_MORE, HandedOut, Next
 from crowdtree.server.store.serving.campaign import ServedCampaign, questions_of
+from crowdtree.server.store.serving.commands import NO_MORE, HandedOut, Next
 from crowdtree.server.store.serving.item import LoadedItem
 from crowdtree.server.store.serving.record import (
     lease_seconds,

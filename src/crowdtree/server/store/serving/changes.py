@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from sqlalchemy.engine import Connection
 
 from crowdtree.server.store.db import statements as sql
-from crowdtree.server.store.db.campaign_row import flow
 from crowdtree.server.store.serving.cache import ServingCache
-from crowdtree.server.store.serving.campaign import ServedCampaign
 
 
 @dataclass

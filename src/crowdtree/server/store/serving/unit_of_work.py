@@ -23,8 +23,8 @@ from crowdtree.server.store.db.statements import Worker
 from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.errors import Refused
 from crowdtree.server.store.serving.cache import KnownWorker
-from crowdtree.server.store.serving.changes import Changes
 from crowdtree.server.store.serving.campaign import Revisions, ServedCampaign
+from crowdtree.server.store.serving.changes import Changes
 from crowdtree.server.store.serving.item import (
     ENDED,
     LoadedItem,
