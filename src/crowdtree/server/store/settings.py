@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from crowdtree.campaign.engine import Rules
+from crowdtree.campaign.view import ItemRules
 from crowdtree.core.errors import CrowdtreeError, one_line
 from crowdtree.server.languages import catalogues, check_overrides
 
@@ -190,10 +190,10 @@ class Settings(BaseModel):
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     @property
-    def rules(self) -> Rules:
-        """The rules of the engine."""
-        return Rules(
-            most_skips=self.most_skips,
+    def rules(self) -> ItemRules:
+        """The rules by which items are judged."""
+        return ItemRules(
+            max_skips=self.most_skips,
             people=self.people_per_item,
             person_dependence=self.person_dependence,
         )

@@ -173,18 +173,18 @@ items = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# `state` to `corrected` are fields of :class:`crowdtree.campaign.view.ItemView`. The state is that of
-# the policy of revision `judged_by`.
+# `state` to `corrected` are fields of :class:`crowdtree.campaign.view.ItemView`; the state is that
+# of the policy of revision `judged_by`.
 
 _by_hand = items.c.corrected.is_not(None)
 sa.Index(
     "ix_items_corrected", items.c.campaign_id, sqlite_where=_by_hand, postgresql_where=_by_hand
 )
 
-# What happened to items beside answers and skips, as :mod:`crowdtree.campaign.events` has it. It came
-# after so many rows of `answers` about the item (`after`), while the item was at `revision`. `value`
-# is the number or the class that the event is about, `reason` what people said about it. Who it was
-# is in the entry `activity_id` of the activity log.
+# What happened to items beside answers and skips, as :mod:`crowdtree.campaign.events` has it: after
+# so many rows of `answers` about the item (`after`), while the item was at `revision`. `value` is
+# the number or the class that the event is about, `reason` what people said about it. Who it was is
+# in the entry `activity_id` of the activity log.
 item_events = sa.Table(
     "item_events",
     metadata,

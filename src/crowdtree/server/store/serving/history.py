@@ -55,13 +55,14 @@ def history(
     A row came after so many lines of the log. Whatever came while the item was at a later revision
     comes after the change to it.
     """
-    lines = [((index + 1, 0), line.revision, line) for index, line in enumerate(log)]
-    others = [((row.after, row.id), row.revision, row) for row in rows]
+    entries: list[tuple[int, int, LogLine | ItemEventRow]] = []
+    entries += [(index + 1, 0, line) for index, line in enumerate(log)]
+    entries += [(row.after, row.id, row) for row in rows]
     present = 0
-    for _, at, entry in sorted([*lines, *others], key=lambda found: found[0]):
-        for number in range(present + 1, at + 1):
+    for _, _, entry in sorted(entries, key=lambda found: found[:2]):
+        for number in range(present + 1, entry.revision + 1):
             yield ev.PolicyChanged(number)
-        present = max(present, at)
+        present = max(present, entry.revision)
         if isinstance(entry, ItemEventRow):
             yield KINDS[entry.kind](entry)
         elif Outcome(entry.fate).about_label:

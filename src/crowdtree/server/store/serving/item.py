@@ -133,6 +133,11 @@ class LoadedItem:
         reason = self.view.reason
         self.started |= self.status == ItemStatus.OPEN or (reason is not None and reason.has_label)
 
+    def back_to_new(self) -> None:
+        """Let an item about which nobody was ever asked wait for its first question again."""
+        if self.status == ItemStatus.OPEN and not (self.loaded.started or self.view.corrected):
+            self.status, self.started = ItemStatus.NEW, False
+
     def refresh(self) -> int:
         """Bring leases and open questions in line with the view; count the newly open ones."""
         policy = self.campaign.policy

@@ -37,7 +37,7 @@ def record(
             after=item.logged,
             value=value,
             reason=why or reason,
-            at=unit.now,
+            at=event.at or unit.now,
             activity_id=activity,
         )
     )
@@ -182,21 +182,20 @@ def hold_back(unit: Changes, item: LoadedItem) -> None:
         before = item.view.answers
         record(unit, item, HeldBack(before + 1))
         if item.view.answers == before:
-            if item.view.label is None and waited_in_vain(item):
+            if item.view.label is None and waited_in_vain(item.campaign, item.view):
                 record(unit, item, Concluded(Reason.UNCONFIRMED))
             break
 
 
-def waited_in_vain(item: LoadedItem) -> bool:
+def waited_in_vain(campaign: ServedCampaign, view: ItemView) -> bool:
     """Whether an item has far more answers than its policy takes, since it was last reopened."""
-    view, rules = item.view, item.campaign.rules
-    own = max(item.campaign.policy.most_answers, rules.people)
+    own = max(campaign.policy.most_answers, campaign.rules.people)
     counted = view.outcomes[view.reopened_after :].count(Outcome.COUNTED)
     return counted > WAITED_IN_VAIN * own
 
 
 def is_held_back(unit: Changes, campaign: ServedCampaign, view: ItemView) -> bool:
-    """Whether a label has to wait: it is not of a trusted majority, nor do trusted workers support it.
+    """Whether a label has to wait: neither a trusted majority nor trusted answers support it.
 
     They may be many and speak against it: at the leaf to which a vote of strangers has led, more
     answers to the last question change nothing. Items that are set aside, or labelled because the
@@ -227,4 +226,3 @@ def _known(unit: Changes, workers: set[int]) -> set[int]:
     if strangers:
         cached.update(fetch_ids(unit.connection, sql.KNOWN, ids=strangers))
     return workers & cached
-

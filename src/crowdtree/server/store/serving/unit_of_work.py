@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
+from sqlalchemy.engine import Connection
+
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.campaign_row import read_policy
 from crowdtree.server.store.db.engine import is_sqlite
@@ -211,18 +213,13 @@ class UnitOfWork(Changes):
             status,
             row.gold,
             campaign,
-            Revisions(campaign, partial(self._policy_of, campaign.id)),
+            Revisions(campaign, partial(policy_of_revision, self.connection, campaign.id)),
             load_view(campaign, row, lines, label),
             lines,
             len(log),
             label,
             started=status == ItemStatus.OPEN or row.state is not None,
         )
-
-    def _policy_of(self, campaign: int, revision: int) -> AnyPolicy:
-        """Read the policy of an earlier revision."""
-        values = {"campaign": campaign, "revision": revision}
-        return read_policy(*fetch(self.connection, sql.POLICY_OF_REVISION, **values)[0])
 
     def any_unfinished(self, campaign: int) -> bool:
         """Whether a campaign has items without a label; queried once per transaction."""
@@ -330,3 +327,9 @@ class UnitOfWork(Changes):
         for number, delta in deltas:
             if delta.last_question >= 0:
                 self.cache.last_questions[number] = delta.last_question
+
+
+def policy_of_revision(connection: Connection, campaign_id: int, revision: int) -> AnyPolicy:
+    """Read the policy of an earlier revision."""
+    values = {"campaign": campaign_id, "revision": revision}
+    return read_policy(*fetch(connection, sql.POLICY_OF_REVISION, **values)[0])
