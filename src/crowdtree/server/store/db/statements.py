@@ -472,7 +472,7 @@ RELEASE_LEASES = Sql(
 )
 """Gives back what workers hold; ExpireLeases takes it, with the money that is reserved for it."""
 SAVE_ITEM = many(
-    """UPDATE items SET status = :status, state = COALESCE(:state, state), revision = :revision,
+    """UPDATE items SET status = :status, state = COALESCE(:state, items.state), revision = :revision,
     judged_by = :judged_by, min_answers = :min_answers, reopened_after = :reopened_after,
     corrected = :corrected WHERE id = :id"""
 )
