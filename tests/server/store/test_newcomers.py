@@ -31,6 +31,7 @@ from crowdtree.server.store.db.campaign_row import LEFT_TO_OWNER, get_campaign, 
 from crowdtree.server.store.db.tables import (
     answers,
     credentials,
+    item_events,
     items,
     labels,
     open_questions,
@@ -566,7 +567,13 @@ def test_verify_knows_how_long_an_item_may_wait(tmp_path: Any) -> None:
         lab.now += AWAY_SECONDS + 1
         assert lab.store.write(partial(stalled.apply, found=found)) == 1
         lab.agrees()
-        lab.store.write(lambda c: c.execute(labels.update().values(reason="unconfirmed")))
+        for table in (labels, item_events):
+            last = table.c.reason == "no workers"
+            lab.store.write(
+                lambda c, t=table, w=last: c.execute(
+                    t.update().where(w).values(reason="unconfirmed")
+                )
+            )
         found = lab.store.read(partial(verify, number=lab.number))["differences"]
         assert found == [
             "item 'i0': is set aside as unconfirmed, but 3 answers are not enough for that"

@@ -70,6 +70,7 @@ def reopen(
         hold_back(unit, item)
         item.withdraw_leases()
         settle(unit, item, before)
+        unit.opened[number] += item.status == ItemStatus.NEW
     unit.write()
     if any(item.gold is not None for item in found):
         touch(connection, number)

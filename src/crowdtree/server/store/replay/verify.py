@@ -93,7 +93,10 @@ def verify(
         raise NotFound(f"campaign {number} does not exist")
     campaign = ServingCache(lambda: 0.0, np.random.default_rng(0)).campaign(connection, state)
     differences = list(check_references(connection, number))
-    differences += _revisions(connection, campaign)
+    lost = _lost_revisions(connection, campaign)
+    if lost:
+        return _result(number, [*differences, lost])
+    differences += _last_revision(connection, campaign)
     differences += _exclusions(campaign)
     past = Revisions(campaign, partial(policy_of_revision, connection, number))
     done = not exists(connection, sql.REVISING, campaign=number)
@@ -143,22 +146,25 @@ def check_file(connection: Connection) -> list[str]:
         return [f"database file: {error.orig}"]
 
 
-def _revisions(connection: Connection, campaign: ServedCampaign) -> Iterator[str]:
+def _lost_revisions(connection: Connection, campaign: ServedCampaign) -> str:
+    """Say whether a revision is missing, without which nothing can be folded."""
+    mine = sa.select(revisions.c.number).where(revisions.c.campaign_id == campaign.id)
+    numbers = list(connection.execute(mine.order_by(revisions.c.number)).scalars())
+    if numbers == (list(range(campaign.revision + 1)) if campaign.revision else []):
+        return ""
+    return f"it is at revision {campaign.revision}, which is not the last stored"
+
+
+def _last_revision(connection: Connection, campaign: ServedCampaign) -> Iterator[str]:
     """Check that the campaign's policy is that of its last revision."""
-    columns = (revisions.c.number, revisions.c.problem, revisions.c.policy)
-    mine = sa.select(*columns).where(revisions.c.campaign_id == campaign.id)
-    rows = connection.execute(mine.order_by(revisions.c.number)).all()
-    if [row.number for row in rows] != list(range(campaign.revision + 1 if rows else 0)) or (
-        bool(rows) != bool(campaign.revision)
-    ):
-        yield f"it is at revision {campaign.revision}, which is not the last stored"
-    elif rows:
-        found = get_campaign(connection, campaign.id)
-        if (json.loads(rows[-1].problem), json.loads(rows[-1].policy)) != (
-            found.problem,
-            found.policy,
-        ):
-            yield "its policy is not that of its last revision"
+    if not campaign.revision:
+        return
+    values = {"campaign": campaign.id, "revision": campaign.revision}
+    row = fetch_one(connection, sql.POLICY_OF_REVISION, **values)
+    last = row and (json.loads(row.problem), json.loads(row.policy))
+    present = get_campaign(connection, campaign.id)
+    if last != (present.problem, present.policy):
+        yield "its policy is not that of its last revision"
 
 
 def _exclusions(campaign: ServedCampaign) -> Iterator[str]:
@@ -230,7 +236,8 @@ class Folded:
             if stored.log or stored.label is not None or stored.questions:
                 yield "is new, but has answers, a label or open questions"
             return
-        if done and stored.revision < self.campaign.revision:
+        happened = stored.log or stored.events
+        if done and happened and stored.revision < self.campaign.revision:
             yield f"is at revision {stored.revision}, but the revision is finished"
         yield from self._outcomes()
         yield from self._snapshot()

@@ -150,7 +150,7 @@ class LoadedItem:
         if before is None:
             before = {q: row.needed for q, row in self.questions.items()}
         self.needed = Counter()
-        if not self.closed:
+        if self.status == ItemStatus.OPEN:
             self.needed.update(questions_of(self.campaign.present, self.view, self.outstanding))
         return sum(max(0, count - before.get(q, 0)) for q, count in self.needed.items())
 
