@@ -249,7 +249,8 @@ START_ITEMS = Query(
         WHERE items.id IN :ids AND items.status = {ItemStatus.NEW:d}
         ORDER BY items.id {{skip items}}),
     opened AS (UPDATE items SET status = {ItemStatus.OPEN:d}, revision = r.revision,
-        judged_by = r.revision FROM locked JOIN r ON r.item_id = locked.id WHERE items.id = locked.id),
+        judged_by = r.revision
+        FROM locked JOIN r ON r.item_id = locked.id WHERE items.id = locked.id),
     leased AS ({_LEASE} SELECT r.nonce, r.campaign_id, r.item_id, r.worker_id, r.question,
         {LeaseState.ACTIVE:d}, :now, r.expires_at
         FROM r JOIN locked ON locked.id = r.item_id

@@ -472,9 +472,9 @@ RELEASE_LEASES = Sql(
 )
 """Gives back what workers hold; ExpireLeases takes it, with the money that is reserved for it."""
 SAVE_ITEM = many(
-    """UPDATE items SET status = :status, state = COALESCE(:state, items.state), revision = :revision,
-    judged_by = :judged_by, min_answers = :min_answers, reopened_after = :reopened_after,
-    corrected = :corrected WHERE id = :id"""
+    """UPDATE items SET status = :status, state = COALESCE(:state, items.state),
+    revision = :revision, judged_by = :judged_by, min_answers = :min_answers,
+    reopened_after = :reopened_after, corrected = :corrected WHERE id = :id"""
 )
 SAVE_FATE = many("UPDATE answers SET revised_fate = :revised_fate WHERE id = :id")
 ADD_QUESTION = many(
