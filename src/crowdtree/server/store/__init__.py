@@ -46,7 +46,6 @@ from crowdtree.server.store.serving.commands import (
     Next,
     Submit,
     Transaction,
-    Undo,
 )
 from crowdtree.server.store.serving.writer import BatchWriter
 from crowdtree.server.store.settings import Settings, checked_settings
@@ -61,7 +60,6 @@ __all__ = [
     "Submit",
     "Transaction",
     "Unavailable",
-    "Undo",
     "checked_settings",
 ]
 
