@@ -10,7 +10,8 @@ pytest.importorskip(
     "sqlalchemy", reason="the server is not installed: pip install crowdtree[serve]"
 )
 
-from crowdtree.server.store.background.maintenance import Maintenance
+
+from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.sql import run_many
 from crowdtree.server.store.replay.verify import verify
