@@ -410,7 +410,7 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
             continue
         # Add the lease before settling, so that the engine closes the question that it replaces.
         item.leases[-1] = Lease(
-            -1, "", item.id, worker.id, mine[0], LeaseState.ACTIVE, 0, unit.now, unit.now
+            -1, "", item.id, worker.id, mine[0], LeaseState.ACTIVE, unit.now, unit.now
         )
         settle(unit, item)
         unit.write_questions([item])
