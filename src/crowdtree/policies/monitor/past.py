@@ -62,8 +62,7 @@ class Remembered:
     def items(self) -> Iterator[Sequence[Answer]]:
         """Go through the answers of every item that has some."""
         for item in self._items.values():
-            if item.said:
-                yield [said.answer for said in item.said]
+            yield [said.answer for said in item.said]
 
     def add(self, item: str, position: int, said: Said, /) -> None:
         """Take in an answer."""

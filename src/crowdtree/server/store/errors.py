@@ -46,7 +46,7 @@ class Refused(CrowdtreeError):
 
     >>> error = Refused("slow.attempts")
     >>> error.code, str(error)
-    ('late', 'Too late to undo: this item is finished.')
+    ('slow', 'Too many attempts. Wait a minute.')
     """
 
     def __init__(self, case: str, message: str = "") -> None:

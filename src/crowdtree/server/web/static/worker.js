@@ -329,9 +329,15 @@ function untaught(error, again) {
   setTimeout(again, 3000);
 }
 
-function start() {
+// `late`: answers of an earlier page have just been sent, which the page does not count yet.
+async function start(late) {
   started = true;
   between(say("wait.title"), say("wait.first"));
+  if (late) {
+    await look();
+    given = standing.answers;
+    count();
+  }
   if (tasks.length) show();
   ask();
 }
@@ -406,4 +412,7 @@ introduce(screen, {
   begun: () => given || localStorage.getItem(`${outbox.name}-begun`),
   begin: () => localStorage.setItem(`${outbox.name}-begun`, "1"),
   failed: (error) => (error instanceof Refusal ? refused(error) : say("offline")),
-}, () => outbox.flush().then(start)); // nobody who still reads the instructions holds a question
+}, () => { // nobody who still reads the instructions holds a question
+  const late = outbox.entries.length > 0;
+  outbox.flush().then(() => start(late));
+});
