@@ -18,11 +18,12 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
-from crowdtree.server.store import ExpireLeases, Next, Refused, Settings, Store, Submit, Undo
-from crowdtree.server.store.background import outbox, revising
-from crowdtree.server.store.background.maintenance import Maintenance
-from crowdtree.server.store.background.stalled import StalledItems
-from crowdtree.server.store.background.watching import Watching
+from crowdtree.server.rules import revised_items
+from crowdtree.server.rules.finishing import Maintenance
+from crowdtree.server.rules.stalled_items import StalledItems
+from crowdtree.server.rules.wrong_table import Watching
+from crowdtree.server.store import ExpireLeases, Next, Refused, Settings, Store, Submit
+from crowdtree.server.store.background import outbox
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import list_activity
 from crowdtree.server.store.db.sql import fetch
@@ -155,14 +156,6 @@ class Game:
         if dice < 0.72:
             self.answer(who, None)
             return "skip"
-        if dice < 0.78:
-            self.answer(who, 1)
-            try:
-                lease = self.store.ask(Undo(who, f"u{next(self.keys)}"))["task"]["lease"]
-            except Refused:
-                return "nothing to undo"
-            self.submit(who, lease, 1)
-            return "undo"
         if dice < 0.82:
             task = self.store.ask(Next(who))["task"]
             if task is not None and self.rng.random() < 0.5:
@@ -194,7 +187,7 @@ class Game:
 @pytest.fixture
 def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Revise two items per transaction, so that everything happens in between."""
-    monkeypatch.setattr(revising, "AT_ONCE", 2)
+    monkeypatch.setattr(revised_items, "AT_ONCE", 2)
 
 
 def test_a_question_that_is_handed_out_does_not_change_the_other_that_is_open(url: str) -> None:
@@ -223,7 +216,7 @@ def test_anything_can_happen_between_revisions(seed: int, url: str) -> None:
             happened.append(game.step())
             if turn % 8 == 0:
                 assert game.differences() == [], (turn, happened[-8:])
-        assert {"answer", "undo", "round", "revise"} <= set(happened)
+        assert {"answer", "held", "round", "revise"} <= set(happened)
         assert game.differences() == []
         game.finish_revision()
         assert (game.behind(), game.differences()) == (0, [])

@@ -135,7 +135,7 @@ def test_of_too_many_silent_connections_the_oldest_are_closed(
 
 def test_bodies_of_strangers_are_not_waited_for(real: Real) -> None:
     token = "authorization: Bearer nobody\r\n"
-    for path in ("/api/campaigns", "/api/worker/next", "/api/worker/undo", "/api/auditor/next"):
+    for path in ("/api/campaigns", "/api/worker/next", "/api/worker/release", "/api/auditor/next"):
         for credentials in ("", token):
             text = f"POST {path} HTTP/1.1\r\nhost: x\r\n{credentials}{BODY}"
             assert real.said(text)[0] == 401, (path, credentials)

@@ -68,7 +68,7 @@ def labels_verb(
 def answers_verb(
     number: Number,
     target: Target,
-    log: Annotated[bool, typer.Option("--log", help="Include skips and undos.")] = False,
+    log: Annotated[bool, typer.Option("--log", help="Include skips and excluded answers.")] = False,
     database: Database = HERE,
 ) -> None:
     """Write the answers so far: task, question, worker, label.

@@ -1,7 +1,7 @@
 """Exclude the answers of workers from a campaign, and include them again.
 
 Both make a revision of the campaign, so that its items are replayed in the background
-(:mod:`crowdtree.server.store.background.revising`): labels are kept, corrected, replaced or
+(:mod:`crowdtree.server.rules.revised_items`): labels are kept, corrected, replaced or
 withdrawn. What was paid stays paid, and the log stays as it is.
 """
 
@@ -141,9 +141,7 @@ def planned(
     present = still_excluded(connection, campaign.id)
     found, answered = [], False
     for worker in dict.fromkeys(workers):
-        lines = sa.select(sa.func.min(answers.c.id)).where(
-            answers.c.worker_id == worker, answers.c.kind != "undo"
-        )
+        lines = sa.select(sa.func.min(answers.c.id)).where(answers.c.worker_id == worker)
         if since is not None:
             lines = lines.where(answers.c.at >= since)
         first = connection.execute(lines).scalar_one()

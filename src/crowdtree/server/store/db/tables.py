@@ -14,7 +14,7 @@ from sqlalchemy.types import TypeEngine
 
 from crowdtree.server.store.db.states import LIVE_LEASES, LeaseState
 
-SCHEMA_VERSION = "2"
+SCHEMA_VERSION = "3"
 """To be increased with every change of the tables."""
 metadata = sa.MetaData(
     naming_convention={
@@ -123,7 +123,7 @@ exclusions = sa.Table(
 )
 
 # What the answers say about the table of a campaign. Written only by
-# crowdtree.server.store.background.watching; all but `holder` and `until` follows from the log and
+# crowdtree.server.rules.wrong_table; all but `holder` and `until` follows from the log and
 # the revisions. `last_answer_id` is the last line that was read, `tested` the number of the
 # revision whose table is tested, `state` what the monitor has computed from the lines so far
 # (crowdtree.server.store.replay.monitors checks it). Until the time `until` the log is read by
@@ -217,7 +217,7 @@ open_questions = sa.Table(
 )
 
 # Open items that no worker who is present can answer, and since when. Written only by
-# crowdtree.server.store.background.stalled.
+# crowdtree.server.rules.stalled_items.
 waiting = sa.Table(
     "waiting",
     metadata,
@@ -276,7 +276,6 @@ leases = sa.Table(
     _ref("worker_id", "workers"),
     sa.Column("question", sa.Integer, nullable=False),
     _number("state", sa.SmallInteger),
-    _count("attempts"),
     _number("given_at", sa.Float),
     _number("expires_at", sa.Float),
     sa.UniqueConstraint("item_id", "worker_id", "question"),
@@ -311,7 +310,7 @@ answers = sa.Table(
     _number("at", sa.Float),
     sa.Column("revised_fate", sa.Text),
     _text("report"),
-    sa.UniqueConstraint("lease_id", "key"),
+    sa.UniqueConstraint("lease_id"),
     sa.Index("ix_answers_item_id_id", "item_id", "id"),
     sa.Index("ix_answers_campaign_id_id", "campaign_id", "id"),
     sa.Index("ix_answers_worker_id_id", "worker_id", "id"),
