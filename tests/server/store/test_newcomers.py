@@ -555,6 +555,19 @@ def test_an_item_that_waited_in_vain_is_replayed_without_excluded_answers(
         lab.agrees()
 
 
+def test_a_late_answer_of_a_stranger_holds_no_label_back(tmp_path: Any) -> None:
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", ADAPTIVE, n=1)
+    with lab.store.opened():
+        stranger = lab.join()
+        task = lab.store.ask(Next(stranger))["task"]
+        lab.work(*(lab.invite() for _ in range(5)))
+        assert lab.labelled == 1
+        sent = Submit(stranger, task["lease"], "answer", 0, "late")
+        assert lab.store.ask(sent)["fate"] == "late"
+        assert (lab.labelled, lab.held) == (1, 0)
+        lab.agrees()
+
+
 def test_verify_knows_how_long_an_item_may_wait(tmp_path: Any) -> None:
     lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", SHORT, n=1)
     with lab.store.opened():

@@ -134,8 +134,9 @@ class Maintenance:
         for number in ids:
             item = unit.items[number]
             before = item.view
-            record(unit, item, Concluded(Reason.FINISHED))
-            settle(unit, item, before)
+            if not item.closed:  # it was, if a new policy has just labelled it
+                record(unit, item, Concluded(Reason.FINISHED))
+                settle(unit, item, before)
         unit.write()
 
     def _set_aside(self, connection: Connection, ids: list[int]) -> None:
@@ -143,9 +144,10 @@ class Maintenance:
         unit = UnitOfWork(connection, self.cache, self.cache.clock())
         unit.load_items(ids)
         for item in unit.items.values():
-            before = item.view
-            record(unit, item, Concluded(Reason.NEVER_ASKED))
-            settle(unit, item, before)
+            if item.status == ItemStatus.NEW:
+                before = item.view
+                record(unit, item, Concluded(Reason.NEVER_ASKED))
+                settle(unit, item, before)
         unit.write()
 
     def _check_running(

@@ -144,6 +144,8 @@ def _add(connection: Connection, revisions: _Supposed, ids: list[int], found: Pr
         if row.status == ItemStatus.WITHDRAWN or row.gold is not None:
             continue
         before = load_view(revisions.served, row, lines_of(row, log[row.id]), labels.get(row.id))
+        for number in range(row.revision + 1, revisions.number):
+            before = extend(revisions.all, before, PolicyChanged(number))
         after = extend(revisions.all, before, PolicyChanged(revisions.number))
         gone = [view.outcomes.count(Outcome.EXCLUDED) for view in (before, after)]
         found["answers"] += abs(gone[1] - gone[0])

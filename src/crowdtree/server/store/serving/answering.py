@@ -42,6 +42,7 @@ def _submit(unit: UnitOfWork, worker: Worker, request: Submit) -> Taken:
     result = _record(unit, worker, request, item, lease, fate, price)
     if fate.about_label:
         item.pending.append(len(unit.answers) - 1)
+    if not before.closed:
         hold_back(unit, item)
     settle(unit, item, before)
     return result

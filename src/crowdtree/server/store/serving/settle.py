@@ -122,10 +122,11 @@ def _relabel(unit: Changes, item: LoadedItem) -> None:
     if after is not None:
         count_label(unit, item.campaign.id, after)
     if before is not None and after is not None and before.same_as(after):
-        values = (after.posterior_error, after.answers, after.path)
-        if values != (before.posterior_error, before.answers, before.path):
-            names = ("posterior_error", "answers", "path")
-            unit.corrected.append({"id": before.id, **dict(zip(names, values, strict=True))})
+        item.label = before._replace(
+            posterior_error=after.posterior_error, answers=after.answers, path=after.path
+        )
+        if item.label != before:
+            unit.corrected.append(item.label._asdict())
         return
     if before is not None:
         unit.dropped.append({"id": before.id})
