@@ -76,7 +76,7 @@ def _advance(
 
     Returns what became of the answer, and its price.
     """
-    full_price = item.campaign.settings.price_micros
+    full_price = item.campaign.settings.money.price_micros
     price = full_price if request.kind == "answer" else 0
     budget = unit.budgets.get(item.campaign.id)
     reserved = lease.state != LeaseState.EXPIRED  # the price was reserved with the lease
@@ -108,7 +108,7 @@ def _answer_gold(
     unit: UnitOfWork, worker: Worker, request: Submit, item: LoadedItem, lease: Lease, cls: int
 ) -> Taken:
     """Compare an answer to a gold item with its known class."""
-    full_price = item.campaign.settings.price_micros
+    full_price = item.campaign.settings.money.price_micros
     price = full_price if request.kind == "answer" else 0
     budget = unit.budgets.get(item.campaign.id)
     if budget is not None:

@@ -11,10 +11,10 @@ from crowdtree.campaign.fold import begin
 from crowdtree.campaign.questions import counted_answers, open_questions
 from crowdtree.campaign.view import ItemRules, ItemView, Revision
 from crowdtree.core.problem import Problem
+from crowdtree.server.settings.model import Settings
 from crowdtree.server.store.db.campaign_row import flow
 from crowdtree.server.store.db.statements import Exclusion, GoldItem
 from crowdtree.server.store.reliability import Level
-from crowdtree.server.store.settings import Settings
 from crowdtree.server.store.types import AnyPolicy
 
 

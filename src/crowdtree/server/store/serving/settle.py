@@ -203,7 +203,7 @@ def is_held_back(unit: Changes, campaign: ServedCampaign, view: ItemView) -> boo
     owner said so, do not wait.
     """
     reason = view.reason
-    if reason is None or view.label is None or not campaign.settings.provisional:
+    if reason is None or view.label is None or not campaign.settings.labels.require_trusted_answer:
         return False
     if reason.sets_aside or reason.is_final or view.corrected is not None:
         return False

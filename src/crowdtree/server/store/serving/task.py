@@ -6,10 +6,10 @@ import json
 from typing import Protocol
 
 from crowdtree.io.items import MEDIA, is_address, visible
+from crowdtree.server.settings.model import Settings
 from crowdtree.server.store.derived import file_name, item_name
 from crowdtree.server.store.serving.campaign import ServedCampaign
 from crowdtree.server.store.serving.commands import Task
-from crowdtree.server.store.settings import Settings
 from crowdtree.server.store.types import JsonObject
 
 
@@ -44,10 +44,10 @@ def shown_item(campaign: Naming, task: str, payload: str) -> JsonObject:
     """Select what leaves the server of an item: the columns that are shown, and a name.
 
     Names that the owner gave may say what an item is, so those of the item and of its uploaded
-    files are replaced, unless the name is all there is to show or the owner wants it (`show_task`).
+    files are replaced, unless the name is all there is to show or the owner wants it (`tasks.show_item_names`).
     """
     shown = visible(json.loads(payload))
-    if campaign.settings.show_task or not shown.keys() - {"alt"}:
+    if campaign.settings.tasks.show_item_names or not shown.keys() - {"alt"}:
         return {"task": task, **shown}
     for name in MEDIA:
         if name in shown and not is_address(shown[name]):
