@@ -23,7 +23,7 @@ from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.rules.stalled_items import AWAY_SECONDS, Findings, StalledItems
 from crowdtree.server.rules.trust import Trusting
 from crowdtree.server.settings.model import Settings
-from crowdtree.server.store import Next, Store, Submit
+from crowdtree.server.store import ExpireLeases, Next, Store, Submit
 from crowdtree.server.store.corrections.excluding import exclude, include
 from crowdtree.server.store.corrections.labelling import correct
 from crowdtree.server.store.corrections.reopening import reopen
@@ -558,14 +558,17 @@ def test_an_item_that_waited_in_vain_is_replayed_without_excluded_answers(
 
 
 def test_a_late_answer_of_a_stranger_holds_no_label_back(tmp_path: Any) -> None:
-    tree = ct.design(PROBLEM)
-    policy = PlanPolicy(Plan(tree, np.full(tree.n_nodes, 3)), "curtailed")
-    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", policy, n=1)
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", ADAPTIVE, n=1)
     with lab.store.opened():
         stranger = lab.join()
         task = lab.store.ask(Next(stranger))["task"]
-        lab.work(*(lab.invite() for _ in range(5)))
+        lab.now += 1000
+        assert lab.store.ask(ExpireLeases()) == 1
+        friends = [lab.invite() for _ in range(5)]
+        lab.work(*friends)
         assert lab.labelled == 1
+        for friend in friends:  # whoever was trusted when the label was given
+            lab.demote(friend)
         sent = Submit(stranger, task["lease"], "answer", 0, "late")
         assert lab.store.ask(sent)["fate"] == "late"
         assert (lab.labelled, lab.held) == (1, 0)
