@@ -25,9 +25,9 @@ from benchmarks.adaptation import false_text, points, policy, problems, times
 from benchmarks.policy_docs import table, written
 from crowdtree.core.problem import DASH
 from crowdtree.core.stats import wilson_interval
+from crowdtree.server.rules.finishing import Maintenance
+from crowdtree.server.rules.wrong_table import Watching
 from crowdtree.server.store import Next, Settings, Store, Submit
-from crowdtree.server.store.background.maintenance import Maintenance
-from crowdtree.server.store.background.watching import Watching
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import items, labels, monitors
 from crowdtree.server.store.owner import campaigns, people, tokens

@@ -31,10 +31,10 @@ from scipy.stats import beta
 import crowdtree as ct
 from crowdtree.core.likelihood import AnswerModel
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.server.rules.finishing import Maintenance
+from crowdtree.server.rules.trust import Trusting
+from crowdtree.server.rules.wrong_table import Watching
 from crowdtree.server.store import Next, Refused, Settings, Store, Submit
-from crowdtree.server.store.background.maintenance import Maintenance
-from crowdtree.server.store.background.trusting import Trusting
-from crowdtree.server.store.background.watching import Watching
 from crowdtree.server.store.corrections.excluding import exclude
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import answers, items, labels, workers

@@ -22,8 +22,8 @@ from sqlalchemy.engine import Connection
 
 import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.store import Next, Settings, Store, Submit
-from crowdtree.server.store.background.maintenance import Maintenance
 from crowdtree.server.store.owner import campaigns, people, tokens
 from crowdtree.server.store.replay.verify import verify
 

@@ -14,7 +14,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 
 EXTRAS = (
-    "altair", "boto3", "distributed", "fastapi", "llvmlite", "numba", "openpyxl",
+    "altair", "boto3", "distributed", "fastapi", "httpx", "llvmlite", "numba", "openpyxl",
     "pandas", "polars", "psycopg", "pyarrow", "sklearn", "sqlalchemy", "uvicorn", "vl_convert",
 )  # fmt: skip
 

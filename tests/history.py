@@ -27,9 +27,9 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.server.rules.trust import VOUCHED
 from crowdtree.server.store import Next, Settings, Store, Unavailable
 from crowdtree.server.store.audits import checking
-from crowdtree.server.store.background.trusting import VOUCHED
 from crowdtree.server.store.db.campaign_row import (
     LEFT_TO_OWNER,
     get_campaign,

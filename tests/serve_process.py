@@ -19,7 +19,7 @@ def set_trap(trap: Path) -> None:
     """Die between two transactions of an adaptation once the file is there, and take it away."""
     import sqlalchemy as sa
 
-    from crowdtree.server.store.background.revising import Revising
+    from crowdtree.server.rules.revised_items import Revising
     from crowdtree.server.store.db.tables import revisions
 
     mine = (revisions.c.actor == "server", revisions.c.finished_at.is_(None))
@@ -40,12 +40,12 @@ def set_trap(trap: Path) -> None:
 def main() -> None:
     import uvicorn
 
+    from crowdtree.server.rules import revised_items
     from crowdtree.server.store import Store
-    from crowdtree.server.store.background import revising
     from crowdtree.server.web import create_app
 
     database, port, offset, options = sys.argv[1:]
-    revising.AT_ONCE = 3  # so that servers are killed in the middle of a revision
+    revised_items.AT_ONCE = 3  # so that servers are killed in the middle of a revision
     if offset:
         set_trap(Path(f"{offset}.trap"))
 

@@ -18,6 +18,7 @@ from crowdtree.server.store.background.outbox import Message
 from crowdtree.server.store.owner import tokens
 from crowdtree.server.web import create_app
 from crowdtree.server.web.worker_process import WorkerProcess
+from crowdtree.webhooks import new_secret
 
 CSV = "task,text,gold\n" + "".join(f"i{k},This is item {k}.,\n" for k in range(20))
 
@@ -157,7 +158,7 @@ def until(found: Any, seconds: float = 20.0) -> Any:
 def message(number: int, hook: int, last: int, failures: int = 0) -> Message:
     sent = {"id": f"{hook}-{last}", "event": "items.labelled", "campaign": number}
     body = {**sent, "labels": [{}] * 3, "withdrawn": [], "detail": {}}
-    return Message(hook, "", "", failures, body, last, 0, 0)  # type: ignore[arg-type]
+    return Message(hook, "", new_secret(), failures, body, last, 0, 0)  # type: ignore[arg-type]
 
 
 def hooked(app: Lab, number: int) -> int:

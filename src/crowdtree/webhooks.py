@@ -1,42 +1,91 @@
 """Sign webhooks and verify their signatures; receivers need nothing but the standard library.
 
-The signature is ``t=SECONDS,v1=HEX``: HMAC-SHA256 of ``SECONDS.BODY`` with the webhook's secret.
-Verify it with :func:`verify_signature`, which rejects old messages, and ignore message ids that
-were processed before.
+Messages follow Standard Webhooks (https://www.standardwebhooks.com), so that its libraries verify
+them too. Ignore a message whose header ``webhook-id`` you have seen before.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
+import secrets
+import time
+from collections.abc import Mapping
 
-OLDEST_SECONDS = 300.0
+PREFIX = "whsec_"
+TOLERANCE_SECONDS = 300.0
 
 
-def sign(secret: str, body: bytes, now: float) -> str:
-    """Sign a message.
+def new_secret() -> str:
+    """Make a random secret.
 
-    >>> sign("secret", b"{}", 1.0)[:8]
-    't=1,v1=1'
+    >>> len(new_secret())
+    38
     """
-    seconds = str(int(now))
-    signed = hmac.new(secret.encode(), f"{seconds}.".encode() + body, hashlib.sha256)
-    return f"t={seconds},v1={signed.hexdigest()}"
+    return PREFIX + base64.b64encode(secrets.token_bytes(24)).decode()
 
 
-def verify_signature(secret: str, header: str, body: bytes, now: float) -> bool:
-    """Check a message's signature and age.
+def sign(secret: str, message_id: str, seconds: int, body: bytes) -> str:
+    """Sign a message that is sent at a time, in seconds since 1970.
 
-    >>> header = sign("secret", b"{}", 1000.0)
-    >>> verify_signature("secret", header, b"{}", 1010.0)
+    >>> sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_1", 1614265330, b"{}")[:11]
+    'v1,ZztYR0II'
+    """
+    signed = hmac.new(_key(secret), f"{message_id}.{seconds}.".encode() + body, hashlib.sha256)
+    return "v1," + base64.b64encode(signed.digest()).decode()
+
+
+def verify_signature(
+    secret: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    now: float | None = None,
+    tolerance: float = TOLERANCE_SECONDS,
+) -> bool:
+    """Check the signature and the time of a message.
+
+    Parameters
+    ----------
+    headers
+        The headers of the request, of which ``webhook-id``, ``webhook-timestamp`` and
+        ``webhook-signature`` are used. While a secret is replaced, a message has several
+        signatures; one must be right.
+    body
+        The body as it was received.
+    now
+        Seconds since 1970, by default of this moment.
+    tolerance
+        Seconds by which the message's time may differ from `now`.
+
+    Examples
+    --------
+    >>> secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    >>> headers = {"webhook-id": "msg_1", "webhook-timestamp": "1614265330"}
+    >>> headers["webhook-signature"] = sign(secret, "msg_1", 1614265330, b"{}")
+    >>> verify_signature(secret, headers, b"{}", now=1614265340.0)
     True
-    >>> verify_signature("secret", header, b"{}", 2000.0)
+    >>> verify_signature(secret, headers, b"{}", now=1614269999.0)
     False
     """
-    parts = dict(part.partition("=")[::2] for part in header.split(","))
-    seconds = parts.get("t", "")
-    if not seconds.isascii() or not seconds.isdigit() or len(seconds) > 12:
+    values = {name.lower(): value for name, value in headers.items()}
+    message_id, seconds, signatures = (
+        values.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature")
+    )
+    if not (message_id and seconds.isascii() and seconds.isdigit() and len(seconds) <= 12):
         return False
-    if abs(now - int(seconds)) > OLDEST_SECONDS:
+    if not abs((time.time() if now is None else now) - int(seconds)) <= tolerance:
         return False
-    return hmac.compare_digest(sign(secret, body, int(seconds)).encode(), header.encode())
+    expected = sign(secret, message_id, int(seconds), body).encode()
+    return any(hmac.compare_digest(expected, each.encode()) for each in signatures.split(" "))
+
+
+def _key(secret: str) -> bytes:
+    """Decode a secret, with or without its prefix."""
+    try:
+        key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+    except ValueError:
+        key = b""
+    if not key:
+        raise ValueError(f"expected the secret of a webhook, which begins with {PREFIX}")
+    return key

@@ -22,7 +22,6 @@ from crowdtree.server.store.db.tables import credentials, webhooks
 from crowdtree.server.store.owner import tokens
 from crowdtree.server.web.addresses import check_url, public_address
 from crowdtree.server.web.plan_jobs import problem_from_bytes
-from crowdtree.webhooks import sign, verify_signature
 from tests.weblab import Lab, lab
 
 
@@ -281,18 +280,6 @@ def test_exports_contain_no_formulas(fresh: Lab) -> None:
 
 
 # ------------------------------------------------------------------------------ webhooks
-
-
-def test_forged_and_replayed_webhooks_are_refused() -> None:
-    body = b'{"id": "1-5"}'
-    header = sign("secret", body, 1000.0)
-    assert verify_signature("secret", header, body, 1200.0)
-    assert not verify_signature("secret", header, body + b" ", 1200.0)
-    assert not verify_signature("secret", header.replace("t=1000", "t=1100"), body, 1200.0)
-    assert not verify_signature("secret", header, body, 1000.0 + 301)
-    assert not verify_signature("other", header, body, 1200.0)
-    for bad in ("", "t=", "v1=00", "t=1,v1=", "t=٣,v1=00", "nonsense"):
-        assert not verify_signature("secret", bad, body, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 import crowdtree as ct
-from crowdtree.server.store.background.maintenance import Maintenance
+from crowdtree.server.rules.finishing import Maintenance
 from tests.attack.routes import SAFE, beginning, every_route
 from tests.serving import Server, running
 from tests.weblab import Lab, lab

@@ -11,9 +11,9 @@ import pytest
 import crowdtree as ct
 from crowdtree.cli import main
 from crowdtree.io import problem_to_dict
+from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.store import Next, Store, Submit
 from crowdtree.server.store.audits import checking
-from crowdtree.server.store.background.maintenance import Maintenance
 from crowdtree.server.store.db.campaign_row import LEFT_TO_OWNER, get_campaign
 from crowdtree.server.store.db.tables import workers
 from crowdtree.server.store.owner import people, tokens

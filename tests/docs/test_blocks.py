@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
@@ -12,6 +13,7 @@ import pytest
 
 import crowdtree as ct
 from crowdtree.policies import Answer
+from crowdtree.webhooks import new_secret, sign
 from tests.docs.pages import ROOT, written_pages
 
 NOT_RUN = {'engine="dask://10.0.0.5:8786"': "needs a Dask cluster"}
@@ -68,9 +70,18 @@ def calibrated() -> dict[str, Any]:
     return found
 
 
+def delivered() -> dict[str, Any]:
+    """A request that a receiver of webhooks gets."""
+    secret, body, now = new_secret(), b"{}", int(time.time())
+    headers = {"webhook-id": "msg_1", "webhook-timestamp": str(now)}
+    headers["webhook-signature"] = sign(secret, "msg_1", now, body)
+    return {"secret": secret, "headers": headers, "body": body, "seen": set()}
+
+
 GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     "ct.Monitor(": monitored,
     "learned.policy(": calibrated,
+    "verify_signature(": delivered,
 }
 """What the page leaves to its reader, by a part of the block."""
 

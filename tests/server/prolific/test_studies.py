@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import httpx
 import pytest
 
 from crowdtree.core.errors import CrowdtreeError
@@ -162,3 +163,36 @@ def test_tokens_and_addresses(monkeypatch: pytest.MonkeyPatch, stub: Any) -> Non
     monkeypatch.delenv("CROWDTREE_PROLIFIC_TOKEN")
     with pytest.raises(CrowdtreeError, match="set the environment variable"):
         Client.from_environment()
+
+
+@pytest.mark.parametrize(
+    ("failure", "words", "uncertain"),
+    [
+        (httpx.ConnectError("refused"), "cannot reach Prolific: refused", False),
+        (httpx.ConnectTimeout(""), "cannot reach Prolific", False),
+        (httpx.ReadTimeout(""), "no reply: ReadTimeout", True),
+        (httpx.RemoteProtocolError("hung up"), "no reply: hung up", True),
+        (httpx.Response(502, text="<html>"), r"status 502 \(502\)", True),
+        (httpx.Response(302, headers={"location": "https://x.example"}), "status 302", True),
+        (httpx.Response(400, json={"error": {"detail": {"reward": ["Low."]}}}), "Low.", False),
+        (httpx.Response(200, text="OK"), "expected a JSON object", True),
+    ],
+)
+def test_a_call_is_uncertain_unless_it_cannot_have_had_its_effect(
+    monkeypatch: pytest.MonkeyPatch, failure: Any, words: str, uncertain: bool
+) -> None:
+    sent: list[httpx.Request] = []
+
+    def respond(_: httpx.HTTPTransport, request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        if isinstance(failure, Exception):
+            raise failure
+        return failure
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", respond)
+    with pytest.raises(ProlificError, match=words) as found:
+        Client("secret").create_study({})
+    assert found.value.uncertain is uncertain
+    (request,) = sent
+    assert str(request.url) == f"{ADDRESS}/studies/"
+    assert request.headers["authorization"] == "Token secret"

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import PlanPolicy
+from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.store import Next, NotFound, Refused, Store
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.audits.report import (
@@ -24,7 +25,6 @@ from crowdtree.server.store.audits.report import (
     unsure_items,
 )
 from crowdtree.server.store.audits.stored import AuditCache, latest_audit
-from crowdtree.server.store.background.maintenance import Maintenance
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import audits, checks, items, labels
 from crowdtree.server.store.owner import campaigns, tokens

@@ -15,15 +15,15 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import PlanPolicy
+from crowdtree.server.rules.certificates import WAITING
+from crowdtree.server.rules.finishing import Maintenance
+from crowdtree.server.rules.wrong_table import Watching
 from crowdtree.server.store import Next, Store, Submit
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.audits.feeding import calibrate
 from crowdtree.server.store.audits.report import audit_summary, certificate
 from crowdtree.server.store.audits.stored import latest_audit, read_audits
 from crowdtree.server.store.background import outbox
-from crowdtree.server.store.background.certifying import WAITING
-from crowdtree.server.store.background.maintenance import Maintenance
-from crowdtree.server.store.background.watching import Watching
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import audits, labels
 from crowdtree.server.store.owner import campaigns

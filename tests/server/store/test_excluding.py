@@ -17,8 +17,9 @@ import sqlalchemy as sa
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import AdaptivePolicy
+from crowdtree.server.rules import revised_items
 from crowdtree.server.store import Next, NotFound, Refused, Undo
-from crowdtree.server.store.background import outbox, revising
+from crowdtree.server.store.background import outbox
 from crowdtree.server.store.corrections import preview as previews
 from crowdtree.server.store.corrections.excluding import exclude, include
 from crowdtree.server.store.corrections.reopening import items_of_tasks, reopen
@@ -100,7 +101,7 @@ class Court(Game):
 @pytest.fixture
 def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Revise two items per transaction, so that everything happens in between."""
-    monkeypatch.setattr(revising, "AT_ONCE", 2)
+    monkeypatch.setattr(revised_items, "AT_ONCE", 2)
 
 
 @pytest.mark.usefixtures("slowly", "full_skips")

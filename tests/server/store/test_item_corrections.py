@@ -12,13 +12,13 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import sqlalchemy as sa
 
 from crowdtree.core.errors import CrowdtreeError
+from crowdtree.server.rules.stalled_items import StalledItems
+from crowdtree.server.rules.trust import Trusting
 from crowdtree.server.store import Next, NotFound, Settings
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.audits.feeding import checked_truths
 from crowdtree.server.store.audits.report import audit_summary, coverage
 from crowdtree.server.store.background import outbox
-from crowdtree.server.store.background.stalled import StalledItems
-from crowdtree.server.store.background.trusting import Trusting
 from crowdtree.server.store.corrections import withdrawing
 from crowdtree.server.store.corrections.editing import edit_item, edit_texts
 from crowdtree.server.store.corrections.labelling import correct

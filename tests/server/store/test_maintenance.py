@@ -9,7 +9,7 @@ pytest.importorskip(
 )
 
 
-from crowdtree.server.store.background.maintenance import Maintenance
+from crowdtree.server.rules.finishing import Maintenance
 from tests.storelab import ONE
 from tests.weblab import Lab
 

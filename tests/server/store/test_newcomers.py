@@ -18,11 +18,11 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.fixed_plan import Plan
 from crowdtree.core.rng import generator
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.server.rules import finishing
+from crowdtree.server.rules.finishing import Maintenance
+from crowdtree.server.rules.stalled_items import AWAY_SECONDS, Findings, StalledItems
+from crowdtree.server.rules.trust import Trusting
 from crowdtree.server.store import Next, Settings, Store, Submit
-from crowdtree.server.store.background import maintenance
-from crowdtree.server.store.background.maintenance import Maintenance
-from crowdtree.server.store.background.stalled import AWAY_SECONDS, Findings, StalledItems
-from crowdtree.server.store.background.trusting import Trusting
 from crowdtree.server.store.corrections.excluding import exclude, include
 from crowdtree.server.store.corrections.labelling import correct
 from crowdtree.server.store.corrections.reopening import reopen
@@ -305,19 +305,19 @@ def test_labels_are_not_counted_again_while_a_campaign_waits(
     lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", ADAPTIVE, n=12)
     looked: list[object] = []
     for name in ("fetch_ids", "_set_aside_by_people"):
-        usual = getattr(maintenance, name)
+        usual = getattr(finishing, name)
 
         def seen(connection: Any, what: Any, usual: Any = usual, **values: Any) -> Any:
             looked.append(what)
             return usual(connection, what, **values)
 
-        monkeypatch.setattr(maintenance, name, seen)
+        monkeypatch.setattr(finishing, name, seen)
     with lab.store.opened():
         lab.work(lab.join(), lab.join())
         for _ in range(3):
             lab.look()
             assert lab.status == ("running", LEFT_TO_OWNER)
-            assert looked == [lab.number, maintenance.ANY_ON_STRANGERS]
+            assert looked == [lab.number, finishing.ANY_ON_STRANGERS]
 
 
 def test_labels_that_the_owner_got_by_finishing_early_need_no_confirmation(url: str) -> None:

@@ -9,8 +9,8 @@ pytest.importorskip(
 )
 
 
+from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.store import ExpireLeases
-from crowdtree.server.store.background.maintenance import Maintenance
 from crowdtree.server.store.replay.verify import verify
 from tests.storelab import ONE
 from tests.weblab import Lab

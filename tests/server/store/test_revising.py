@@ -18,11 +18,12 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.server.rules import revised_items
+from crowdtree.server.rules.finishing import Maintenance
+from crowdtree.server.rules.stalled_items import StalledItems
+from crowdtree.server.rules.wrong_table import Watching
 from crowdtree.server.store import ExpireLeases, Next, Refused, Settings, Store, Submit, Undo
-from crowdtree.server.store.background import outbox, revising
-from crowdtree.server.store.background.maintenance import Maintenance
-from crowdtree.server.store.background.stalled import StalledItems
-from crowdtree.server.store.background.watching import Watching
+from crowdtree.server.store.background import outbox
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import list_activity
 from crowdtree.server.store.db.sql import fetch
@@ -194,7 +195,7 @@ class Game:
 @pytest.fixture
 def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Revise two items per transaction, so that everything happens in between."""
-    monkeypatch.setattr(revising, "AT_ONCE", 2)
+    monkeypatch.setattr(revised_items, "AT_ONCE", 2)
 
 
 def test_a_question_that_is_handed_out_does_not_change_the_other_that_is_open(url: str) -> None:

@@ -15,15 +15,15 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.server.rules.finishing import Maintenance
+from crowdtree.server.rules.stalled_items import AWAY_SECONDS, StalledItems
+from crowdtree.server.rules.wrong_table import Watching
 from crowdtree.server.store import (
     Next,
     Settings,
     Store,
     Submit,
 )
-from crowdtree.server.store.background.maintenance import Maintenance
-from crowdtree.server.store.background.stalled import AWAY_SECONDS, StalledItems
-from crowdtree.server.store.background.watching import Watching
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import (
     labels,

@@ -15,8 +15,8 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 import sqlalchemy as sa
 
+from crowdtree.server.rules import stalled_items, trust, wrong_table
 from crowdtree.server.store import Store
-from crowdtree.server.store.background import stalled, trusting, watching
 from crowdtree.server.store.db import assignment
 from crowdtree.server.store.db import sql as sql_text
 from crowdtree.server.store.db import statements as sql
@@ -93,7 +93,7 @@ def queries(namespace: Any) -> Iterator[tuple[str, Query[Any]]]:
                 yield name, found
 
 
-MODULES = (sql, assignment, stalled, trusting, watching, monitor_log, worker_quality, stored)
+MODULES = (sql, assignment, stalled_items, trust, wrong_table, monitor_log, worker_quality, stored)
 QUERIES = sorted({name: query for module in MODULES for name, query in queries(module)}.items())
 CHOICES = [(f"CHOOSE {key}", query) for key, query in assignment.CHOOSE.items()]
 POSTGRESQL_ONLY = ("OFFERS", "NEW_ITEMS", "TAKE_OFFERS", "START_ITEMS", "SNAPSHOT")

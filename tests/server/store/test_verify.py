@@ -16,8 +16,8 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.core.calibration import Calibration
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.store import ExpireLeases, Next, Refused, Settings, Store, Submit, Undo
-from crowdtree.server.store.background.maintenance import Maintenance
 from crowdtree.server.store.db.tables import (
     activity,
     answers,

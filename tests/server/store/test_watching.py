@@ -19,10 +19,10 @@ import crowdtree as ct
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import AdaptivePolicy, Answer, PlanPolicy
 from crowdtree.policies.monitor import Monitor
+from crowdtree.server.rules import wrong_table
+from crowdtree.server.rules.finishing import Maintenance
+from crowdtree.server.rules.wrong_table import Watching
 from crowdtree.server.store import Next, Store, Submit, Undo
-from crowdtree.server.store.background import watching
-from crowdtree.server.store.background.maintenance import Maintenance
-from crowdtree.server.store.background.watching import Watching
 from crowdtree.server.store.db.activity import list_activity
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import answers, items, labels, monitors, revisions
@@ -169,8 +169,8 @@ def test_errors_twice_the_assumed_are_noticed_and_the_table_revised(url: str) ->
 def test_rests_while_answers_come_in_change_nothing(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(watching, "REST_SECONDS", 0.0)
+    monkeypatch.setattr(wrong_table, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(wrong_table, "REST_SECONDS", 0.0)
     asked: list[int] = []
 
     def busy() -> bool:
@@ -225,7 +225,7 @@ def test_live_and_simulated_campaigns_behave_alike(url: str) -> None:
 def test_a_restart_in_the_middle_changes_nothing(
     kind: str, request: pytest.FixtureRequest, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "AT_ONCE", 7)
+    monkeypatch.setattr(wrong_table, "AT_ONCE", 7)
     found = []
     for restart in (False, True):
         url = f"sqlite:///{tmp_path / f'{restart}.db'}"
@@ -235,7 +235,7 @@ def test_a_restart_in_the_middle_changes_nothing(
             while game.work(every=3, most=30):
                 if restart:
                     game.watching = Watching(game.clock)
-                    game.clock.now += 2 * watching.CLAIM_SECONDS
+                    game.clock.now += 2 * wrong_table.CLAIM_SECONDS
             found.append(game.stored())
             assert game.agrees()
     assert found[0] == found[1]
@@ -251,8 +251,8 @@ def test_a_restarted_server_goes_on_from_the_stored_state(
         game.watching = Watching(game.clock)
         game.answer(game.workers[0])
         read: list[int] = []
-        plain = watching.take
-        monkeypatch.setattr(watching, "take", lambda *all: (read.append(1), plain(*all)))
+        plain = wrong_table.take
+        monkeypatch.setattr(wrong_table, "take", lambda *all: (read.append(1), plain(*all)))
         game.watch()
         after = game.watching.watched[game.number].monitor.to_dict()
         assert len(read) == 1
@@ -379,7 +379,7 @@ def test_a_second_process_takes_over_when_the_first_is_gone(url: str) -> None:
         game.watch()
         if not game.store.alone:  # the first may still be there
             assert game.number not in game.watching.watched
-            game.clock.now += watching.CLAIM_SECONDS + 1
+            game.clock.now += wrong_table.CLAIM_SECONDS + 1
             game.watch()
         assert game.number in game.watching.watched
         assert first.round(game.store) in (True, False)
@@ -453,7 +453,7 @@ def test_a_revision_that_is_refused_is_noted(
     def refuse(*_: Any) -> int:
         raise CrowdtreeError("policy: refused")
 
-    monkeypatch.setattr(watching, "revise", refuse)
+    monkeypatch.setattr(wrong_table, "revise", refuse)
     with live(f"sqlite:///{tmp_path / 'x.db'}", 0.4, n=20) as game:
         game.work(every=5)
         assert set(game.activity("not revised")) == {"policy: refused"}

@@ -11,7 +11,7 @@ pytest.importorskip(
 )
 
 
-from crowdtree.server.store.background.maintenance import Maintenance
+from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.store.replay.verify import verify
 from tests.weblab import CSV, Lab
 

@@ -1,14 +1,14 @@
-"""A client of the Prolific API v1, with the standard library only."""
+"""A client of the Prolific API v1."""
 
 from __future__ import annotations
 
-import http.client
-import json
 import os
 import re
+import ssl
 from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import urlencode, urlsplit
+
+import httpx
 
 from crowdtree.core.errors import CrowdtreeError, one_line, squeeze
 
@@ -17,8 +17,8 @@ TOKEN_VARIABLE = "CROWDTREE_PROLIFIC_TOKEN"
 URL_VARIABLE = "CROWDTREE_PROLIFIC_URL"
 TIMEOUT = 30.0
 PAGE_SIZE = 100
-MOST_PAGES = 1000
-MOST_WORDS = 300
+MAX_PAGES = 1000
+MAX_WORDS = 300
 LOCAL = ("127.0.0.1", "localhost", "::1")
 HINTS = {
     401: f"; check the token in {TOKEN_VARIABLE}",
@@ -61,8 +61,12 @@ class Client:
     def __init__(self, token: str, address: str = ADDRESS) -> None:
         if not re.fullmatch(r"[\x21-\x7e]{1,1000}", token):
             raise CrowdtreeError(f"{TOKEN_VARIABLE}: expected an API token of Prolific")
-        parts = urlsplit(address)
-        if parts.scheme != "https" and (parts.scheme, parts.hostname in LOCAL) != ("http", True):
+        try:
+            parts = httpx.URL(address)
+        except httpx.InvalidURL:
+            parts = httpx.URL("")
+        local = parts.scheme == "http" and parts.host in LOCAL
+        if not parts.host or not (local or parts.scheme == "https"):
             raise CrowdtreeError(f"{URL_VARIABLE}: expected an https address, got {address!r}")
         self.address = address.rstrip("/")
         self._token = token
@@ -123,21 +127,21 @@ class Client:
 
     # --------------------------------------------------------------------------- connection
 
-    def _listed(self, path: str, query: Mapping[str, object]) -> list[Json]:
+    def _listed(self, path: str, query: Mapping[str, str]) -> list[Json]:
         """Read all pages of a list; only the query of the next page's address is used."""
-        found: list[Json] = []
-        words = urlencode({**query, "page_size": PAGE_SIZE})
-        for _ in range(MOST_PAGES):
+        rows: list[Json] = []
+        words = str(httpx.QueryParams({**query, "page_size": PAGE_SIZE}))
+        for _ in range(MAX_PAGES):
             page = self._object("GET", f"{path}?{words}")
-            rows = page.get("results")
-            if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            results = page.get("results")
+            if not isinstance(results, list) or not all(isinstance(row, dict) for row in results):
                 raise ProlificError(f"prolific: GET {path}: expected a list of results")
-            found += rows
+            rows += results
             following = _next_query(page)
             if not following or following == words:
-                return found
+                return rows
             words = following
-        raise ProlificError(f"prolific: GET {path}: more than {MOST_PAGES} pages")
+        raise ProlificError(f"prolific: GET {path}: more than {MAX_PAGES} pages")
 
     def _object(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Json:
         found = self._send(method, path, body)
@@ -150,41 +154,29 @@ class Client:
 
     def _send(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
         where = f"prolific: {method} {path.partition('?')[0]}"
-        connection, prefix = self._connection()
-        headers = {"authorization": f"Token {self._token}", "accept": "application/json"}
-        content = None
-        if body is not None:
-            headers["content-type"] = "application/json"
-            content = json.dumps(body).encode()
-        try:
-            connection.connect()
-        except OSError as error:
-            connection.close()
-            raise ProlificError(f"{where}: cannot reach Prolific: {squeeze(error)}") from None
         changes = method != "GET"
+        headers = {"authorization": f"Token {self._token}", "accept": "application/json"}
+        tls = ssl.create_default_context()  # the certificates of the system
         try:
-            connection.request(method, prefix + path, content, headers)
-            reply = connection.getresponse()
-            status, text = reply.status, reply.read().decode("utf-8", "replace")
-        except (OSError, http.client.HTTPException) as error:
+            with httpx.Client(timeout=TIMEOUT, verify=tls, trust_env=False) as client:
+                reply = client.request(method, self.address + path, headers=headers, json=body)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            reached = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+            what = "no reply" if reached else "cannot reach Prolific"
             words = squeeze(error) or type(error).__name__
-            raise ProlificError(f"{where}: no reply: {words}", uncertain=changes) from None
-        finally:
-            connection.close()
-        found = _parsed(text)
-        if not 200 <= status < 300:
-            words = _words(found) or f"status {status}"
+            raise ProlificError(
+                f"{where}: {what}: {words}", uncertain=changes and reached
+            ) from None
+        content = _parsed(reply)
+        if not reply.is_success:
+            status = reply.status_code
+            words = _words(content) or f"status {status}"
             # a refusal has no effect; a fault of the server may come after it
-            uncertain = changes and not 400 <= status < 500
+            uncertain = changes and not reply.is_client_error
             raise ProlificError(
                 f"{where}: {words} ({status}){HINTS.get(status, '')}", status, uncertain
             )
-        return found
-
-    def _connection(self) -> tuple[http.client.HTTPConnection, str]:
-        parts = urlsplit(self.address)
-        kind = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
-        return kind[parts.scheme](parts.netloc, timeout=TIMEOUT), parts.path
+        return content
 
 
 def whole(value: object, what: str) -> int:
@@ -210,9 +202,9 @@ def _id(value: object) -> str:
     return text
 
 
-def _parsed(text: str) -> Any:
+def _parsed(reply: httpx.Response) -> Any:
     try:
-        return json.loads(text)
+        return reply.json()
     except ValueError:
         return None
 
@@ -226,7 +218,7 @@ def _next_query(page: Json) -> str:
     links = page.get("_links")
     following = links.get("next") if isinstance(links, dict) else None
     href = following.get("href") if isinstance(following, dict) else None
-    return urlsplit(href).query if isinstance(href, str) else ""
+    return href.partition("?")[2] if isinstance(href, str) else ""
 
 
 def _words(found: object) -> str:
@@ -242,7 +234,7 @@ def _words(found: object) -> str:
         if isinstance(inner, dict):
             inner = inner.get("detail") or inner.get("message") or inner.get("title")
         found = inner
-    return squeeze(_flat(found))[:MOST_WORDS]
+    return squeeze(_flat(found))[:MAX_WORDS]
 
 
 def _flat(found: object) -> str:

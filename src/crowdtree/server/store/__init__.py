@@ -7,7 +7,7 @@
 ``store.queries``         read-only queries for pages, downloads and the API
 ``store.audits``          audits: items to check out, results in, what is certified
 ``store.corrections``     excluded answers, labels by hand, items edited, withdrawn, reopened
-``store.background``      what the server does on its own: maintenance, alarms, webhooks
+``store.background``      webhook messages that are due
 ``store.replay``          verification: replay the log and reconcile every stored sum with it
 ``store.backup``          all tables and media in one file, and back
 ========================= =====================================================================

@@ -1,12 +1,19 @@
-"""Addresses that webhooks may be sent to: public ones only, unless the server allows others."""
+"""Addresses that webhooks may be sent to: public ones only, unless the server allows others.
+
+A name is resolved once per request: all its addresses are checked, and the connection goes to one
+of them. A second look-up could give another one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
 import socket
+import ssl
 from concurrent.futures import ThreadPoolExecutor
-from urllib.parse import urlsplit
+from functools import cache
+
+import httpx
 
 from crowdtree.core.errors import CrowdtreeError
 
@@ -48,19 +55,19 @@ def is_public(address: str) -> bool:
     return found.is_global and not any(found in network for network in SPECIAL)
 
 
-def check_url(url: str, private: bool) -> str:
+def check_url(url: str, private: bool) -> httpx.URL:
     """Accept the address of a webhook by its form, or raise."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port, parts = None, None, urlsplit("")
-    schemes = ("https", "http") if private else ("https",)
-    if not host or parts.scheme not in schemes or "@" in parts.netloc or port == 0:
-        raise CrowdtreeError("webhook: must be an https:// address, without a user name")
     if any(ord(c) < 33 or ord(c) > 126 for c in url):
         raise CrowdtreeError("webhook: the address has characters that must be escaped")
-    return url
+    try:
+        parts = httpx.URL(url)
+    except httpx.InvalidURL:
+        parts = httpx.URL("")
+    schemes = ("https", "http") if private else ("https",)
+    port = parts.port is None or 0 < parts.port < 65_536
+    if not parts.host or parts.scheme not in schemes or parts.userinfo or not port:
+        raise CrowdtreeError("webhook: must be an https:// address, without a user name")
+    return parts
 
 
 async def check_address(url: str, private: bool) -> str:
@@ -68,7 +75,7 @@ async def check_address(url: str, private: bool) -> str:
 
     A host that is unknown now is accepted: it is looked up again for each message.
     """
-    host = str(urlsplit(check_url(url, private)).hostname)
+    host = check_url(url, private).raw_host.decode()
     try:
         async with asyncio.timeout(LOOKUP_SECONDS):
             await public_address(host, 443, private)
@@ -88,6 +95,28 @@ async def public_address(host: str, port: int, private: bool) -> str:
     if not private and not all(map(is_public, found)):
         raise NotPublic("the address is private or reserved, not public")
     return found[0]
+
+
+class PublicTransport(httpx.AsyncHTTPTransport):
+    """Send requests to public addresses only, unless others are allowed."""
+
+    def __init__(self, private: bool) -> None:
+        super().__init__(verify=tls(), trust_env=False)
+        self.private = private
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Connect to the address that was checked; the certificate is that of the name."""
+        host = request.url.raw_host.decode()
+        address = await public_address(host, request.url.port or 443, self.private)
+        request.url = request.url.copy_with(host=address)
+        request.extensions = {**request.extensions, "sni_hostname": host}
+        return await super().handle_async_request(request)
+
+
+@cache
+def tls() -> ssl.SSLContext:
+    """Read the certificates of the system once: it takes some milliseconds."""
+    return ssl.create_default_context()
 
 
 def _look(host: str, port: int) -> list[str]:

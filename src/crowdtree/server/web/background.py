@@ -9,7 +9,7 @@ from functools import partial
 
 from sqlalchemy.engine import Connection
 
-from crowdtree.server.store.background.stalled import Findings
+from crowdtree.server.rules.stalled_items import Findings
 from crowdtree.server.web.state import AppState
 
 WATCH_SECONDS = 0.25

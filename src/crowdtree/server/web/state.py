@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crowdtree.server.rules.finishing import Maintenance
+from crowdtree.server.rules.stalled_items import StalledItems
+from crowdtree.server.rules.trust import Trusting
+from crowdtree.server.rules.wrong_table import Watching
 from crowdtree.server.store import Store
-from crowdtree.server.store.background.maintenance import Maintenance
-from crowdtree.server.store.background.stalled import StalledItems
-from crowdtree.server.store.background.trusting import Trusting
-from crowdtree.server.store.background.watching import Watching
 from crowdtree.server.store.db.campaign_row import Campaign
 from crowdtree.server.store.types import AnyPolicy
 from crowdtree.server.web.media_files import MediaFiles, open_media

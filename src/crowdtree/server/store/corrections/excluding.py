@@ -1,7 +1,7 @@
 """Exclude the answers of workers from a campaign, and include them again.
 
 Both make a revision of the campaign, so that its items are replayed in the background
-(:mod:`crowdtree.server.store.background.revising`): labels are kept, corrected, replaced or
+(:mod:`crowdtree.server.rules.revised_items`): labels are kept, corrected, replaced or
 withdrawn. What was paid stays paid, and the log stays as it is.
 """
 

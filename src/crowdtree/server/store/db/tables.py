@@ -123,7 +123,7 @@ exclusions = sa.Table(
 )
 
 # What the answers say about the table of a campaign. Written only by
-# crowdtree.server.store.background.watching; all but `holder` and `until` follows from the log and
+# crowdtree.server.rules.wrong_table; all but `holder` and `until` follows from the log and
 # the revisions. `last_answer_id` is the last line that was read, `tested` the number of the
 # revision whose table is tested, `state` what the monitor has computed from the lines so far
 # (crowdtree.server.store.replay.monitors checks it). Until the time `until` the log is read by
@@ -217,7 +217,7 @@ open_questions = sa.Table(
 )
 
 # Open items that no worker who is present can answer, and since when. Written only by
-# crowdtree.server.store.background.stalled.
+# crowdtree.server.rules.stalled_items.
 waiting = sa.Table(
     "waiting",
     metadata,

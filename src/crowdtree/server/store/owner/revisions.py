@@ -34,7 +34,7 @@ def revise(
     The server itself may revise a finished one, after answers to it were excluded.
 
     Answers from now on are taken under the new policy. Items that were asked about are replayed
-    under it in the background (:mod:`crowdtree.server.store.background.revising`), or before their
+    under it in the background (:mod:`crowdtree.server.rules.revised_items`), or before their
     next answer: labels are kept, corrected, replaced or withdrawn. The present policy again is no
     new revision, so that the call can be repeated.
 

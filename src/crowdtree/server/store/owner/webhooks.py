@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from typing import TypedDict, cast
 
@@ -14,6 +13,7 @@ from crowdtree.server.store.db.activity import EVENTS, note
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import activity, deliveries, labels, webhooks, withdrawals
 from crowdtree.server.store.errors import NotFound
+from crowdtree.webhooks import new_secret
 
 MOST_HOOKS = 10
 MOST_LISTED = 50
@@ -72,7 +72,7 @@ def add_hook(
     get_campaign(connection, number)
     if len(listed_hooks(connection, number)) >= MOST_HOOKS:
         raise CrowdtreeError(f"webhooks: at most {MOST_HOOKS} per campaign")
-    secret = secrets.token_urlsafe(32)
+    secret = new_secret()
     made = connection.execute(
         webhooks.insert()
         .values(campaign_id=number, url=url, secret=seal(secret))

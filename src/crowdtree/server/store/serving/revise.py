@@ -3,7 +3,7 @@
 Answers that are excluded in the campaign's present revision are left out of the replay.
 
 An item is revised when it is loaded for writing, so every change to it is made under the present
-policy. :class:`~crowdtree.server.store.background.revising.Revising` loads the others. The log
+policy. :class:`~crowdtree.server.rules.revised_items.Revising` loads the others. The log
 keeps what workers were told; what became of an answer since is beside it, in ``revised_fate``.
 """
 

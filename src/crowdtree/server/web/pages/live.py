@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sqlalchemy.engine import Connection
 
 from crowdtree.planning import ExpectedPerformance
-from crowdtree.server.store.background.certifying import ASKING, WAITING
+from crowdtree.server.rules.certificates import ASKING, WAITING
 from crowdtree.server.store.db.campaign_row import LEFT_TO_OWNER, Campaign, tally
 from crowdtree.server.store.queries.items import Divided, divided, last_answer_at
 from crowdtree.server.store.queries.progress import Progress, is_stuck, progress

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.learning.trust import MAJORITY
-from crowdtree.server.store.background.certifying import ASKING, Certifying, Standing
-from crowdtree.server.store.background.revising import Revising
+from crowdtree.server.rules.certificates import ASKING, Certifying, Standing
+from crowdtree.server.rules.revised_items import Revising
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import (
