@@ -6,10 +6,8 @@ import warnings
 from dataclasses import asdict
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import inputs, render
-from crowdtree.cli.options import AsJson, ProblemFile, Reading, ReadingGroups, with_options
+from crowdtree.cli.options import AsJson, ProblemFile, Reading, ReadingGroups, option, with_options
 from crowdtree.cli.plan import default_goal
 from crowdtree.planning.checkup import check
 
@@ -18,9 +16,7 @@ from crowdtree.planning.checkup import check
 def check_verb(
     file: ProblemFile,
     *,
-    time_limit: Annotated[
-        float, typer.Option("--time-limit", min=0.0, help="Seconds to spend on the costs of plans.")
-    ] = 20.0,
+    time_limit: Annotated[float, option("Seconds to spend on the costs of plans.", min=0.0)] = 20.0,
     as_json: AsJson = False,
     reading: Reading,
 ) -> None:

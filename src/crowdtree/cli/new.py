@@ -5,20 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import render
-from crowdtree.cli.options import AsJson, check_outputs
+from crowdtree.cli.options import AsJson, argument, check_outputs
 from crowdtree.io.template import check_template, write_template
 
 
 def new_verb(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="A new file: .xlsx, .csv or .yaml.", show_default=False
-        ),
-    ],
+    file: Annotated[Path, argument("FILE", "A new file: .xlsx, .csv or .yaml.")],
     as_json: AsJson = False,
 ) -> None:
     """Write a commented table to start from.

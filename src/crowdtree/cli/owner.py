@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
@@ -19,23 +17,21 @@ from crowdtree.cli.campaign.database import (
     opened,
 )
 from crowdtree.cli.groups import make_group
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, argument, flag, option
 from crowdtree.core.errors import CrowdtreeError
 
 MOST_HOURS = 24.0 * 365
 ROOT = "owner"
 ROLES = ("viewer", "editor", "admin")
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The person's name.", show_default=False)]
+Name = Annotated[str, argument("NAME", "The person's name.")]
 Hours = Annotated[
-    float, typer.Option("--hours", min=0.01, max=MOST_HOURS, help="How long it can be used.")
+    float, option("How long it can be used.", None, "--hours", min=0.01, max=MOST_HOURS)
 ]
 
 
 def add_verb(
     name: Name,
-    role: Annotated[
-        str, typer.Option("--role", metavar="ROLE", help="viewer, editor or admin.")
-    ] = "viewer",
+    role: Annotated[str, option("viewer, editor or admin.", "ROLE")] = "viewer",
     url: Url = HERE_URL,
     hours: Hours = 72.0,
     database: Database = HERE,
@@ -61,9 +57,7 @@ def add_verb(
 
 def role_verb(
     name: Name,
-    role: Annotated[
-        str, typer.Argument(metavar="ROLE", help="viewer, editor or admin.", show_default=False)
-    ],
+    role: Annotated[str, argument("ROLE", "viewer, editor or admin.")],
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
@@ -93,9 +87,7 @@ def role_verb(
 
 
 def link_verb(
-    name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="The person to log in.", show_default=False)
-    ] = ROOT,
+    name: Annotated[str, argument("[NAME]", "The person to log in.")] = ROOT,
     url: Url = HERE_URL,
     hours: Hours = 24.0,
     database: Database = HERE,
@@ -116,14 +108,10 @@ def link_verb(
 
 
 def token_verb(
-    purpose: Annotated[
-        str, typer.Argument(metavar="PURPOSE", help="What it is for.", show_default=False)
-    ],
-    owner: Annotated[
-        str, typer.Option("--owner", metavar="NAME", help="The person with whose role it works.")
-    ] = ROOT,
+    purpose: Annotated[str, argument("PURPOSE", "What it is for.")],
+    owner: Annotated[str, option("The person with whose role it works.", "NAME")] = ROOT,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Let it read what viewers see, and change nothing.")
+        bool, flag("--read-only", "Let it read what viewers see, and change nothing.")
     ] = False,
     database: Database = HERE,
     as_json: AsJson = False,
@@ -177,14 +165,10 @@ def list_verb(database: Database = HERE, as_json: AsJson = False) -> None:
 def revoke_verb(
     which: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[NAMES|IDS]...",
-            help="People, or ids of tokens, from crowdtree owner list.",
-            show_default=False,
-        ),
+        argument("[NAMES|IDS]...", "People, or ids of tokens, from crowdtree owner list."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Revoke all tokens, sessions and links; people stay.")
+        bool, flag("--all", "Revoke all tokens, sessions and links; people stay.")
     ] = False,
     database: Database = HERE,
     as_json: AsJson = False,

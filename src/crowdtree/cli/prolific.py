@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
@@ -17,38 +15,26 @@ from crowdtree.cli.campaign.database import (
     opened,
 )
 from crowdtree.cli.groups import make_group
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, flag, option
 from crowdtree.core.errors import CrowdtreeError
 
 if TYPE_CHECKING:
     from crowdtree.server.prolific.client import Client
 
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be sent; only read from Prolific.")
-]
+DryRun = Annotated[bool, flag("--dry-run", "Say what would be sent; only read from Prolific.")]
 Submissions = Annotated[
-    list[str] | None,
-    typer.Option("--submission", metavar="ID", help="A submission's id; repeatable."),
+    list[str] | None, option("A submission's id; repeatable.", "ID", "--submission")
 ]
 
 
 def create_verb(
     number: Number,
-    places: Annotated[int, typer.Option("--places", min=1, help="Number of participants.")],
-    url: Annotated[
-        str, typer.Option("--url", metavar="URL", help="Public https address of the server.")
-    ],
-    seconds: Annotated[
-        float, typer.Option("--seconds", help="Expected time per answer, in seconds.")
-    ] = 20.0,
-    title: Annotated[
-        str, typer.Option("--title", help="Title for participants.", show_default="the name")
-    ] = "",
+    places: Annotated[int, option("Number of participants.", min=1)],
+    url: Annotated[str, option("Public https address of the server.", "URL")],
+    seconds: Annotated[float, option("Expected time per answer, in seconds.")] = 20.0,
+    title: Annotated[str, option("Title for participants.", show_default="the name")] = "",
     description: Annotated[
-        str,
-        typer.Option(
-            "--description", help="Text for participants.", show_default="the instructions"
-        ),
+        str, option("Text for participants.", show_default="the instructions")
     ] = "",
     dry_run: DryRun = False,
     database: Database = HERE,
@@ -152,8 +138,7 @@ def approve_verb(
     number: Number,
     submissions: Submissions = None,
     complete: Annotated[
-        bool,
-        typer.Option("--complete", help="All that await review, with enough accepted answers."),
+        bool, flag("--complete", "All that await review, with enough accepted answers.")
     ] = False,
     dry_run: DryRun = False,
     database: Database = HERE,
@@ -177,14 +162,10 @@ def approve_verb(
 def reject_verb(
     number: Number,
     submissions: Annotated[
-        list[str], typer.Option("--submission", metavar="ID", help="A submission's id; repeatable.")
+        list[str], option("A submission's id; repeatable.", "ID", "--submission")
     ],
-    category: Annotated[
-        str, typer.Option("--category", help="Such as LOW_EFFORT, NO_DATA, FAILED_CHECK, OTHER.")
-    ],
-    message: Annotated[
-        str, typer.Option("--message", help="Why, for the participant; at least 100 characters.")
-    ],
+    category: Annotated[str, option("Such as LOW_EFFORT, NO_DATA, FAILED_CHECK, OTHER.")],
+    message: Annotated[str, option("Why, for the participant; at least 100 characters.")],
     dry_run: DryRun = False,
     database: Database = HERE,
     as_json: AsJson = False,
@@ -205,8 +186,7 @@ def bonus_verb(
     number: Number,
     submissions: Submissions = None,
     outcome: Annotated[
-        Literal["paid", "unpaid"] | None,
-        typer.Option("--outcome", help="What became of a payment whose reply was lost."),
+        Literal["paid", "unpaid"] | None, option("What became of a payment whose reply was lost.")
     ] = None,
     dry_run: DryRun = False,
     database: Database = HERE,

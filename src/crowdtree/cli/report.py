@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     AsJson,
@@ -18,6 +16,7 @@ from crowdtree.cli.options import (
     check_html,
     check_outputs,
     given,
+    option,
     with_options,
 )
 from crowdtree.cli.plan import GoalOptions, default_goal
@@ -36,10 +35,7 @@ class Outputs:
     """Output options."""
 
     output: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--output", "--out", metavar="FILE", help="Write the report to FILE.html."
-        ),
+        Path, option("Write the report to FILE.html.", "FILE", "-o", "--output", "--out")
     ] = Path("report.html")
     as_json: AsJson = False
 

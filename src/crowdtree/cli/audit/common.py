@@ -6,12 +6,10 @@ import os
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.audit import Audit, Forecast, Labels
 from crowdtree.audit.words import next_step
 from crowdtree.cli import inputs, streams
-from crowdtree.cli.options import share_option
+from crowdtree.cli.options import argument, option, share_option
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.problem import Problem
 from crowdtree.core.text import number, percent, plural
@@ -23,37 +21,21 @@ LEAST_KEY, MOST_KEY = 16, 1_000_000
 MOST_LABELS = 12
 FORECAST_REPLAYS = 100
 
-AuditFile = Annotated[
-    Path, typer.Argument(metavar="AUDIT", help="A file of audit start (.json).", show_default=False)
-]
+AuditFile = Annotated[Path, argument("AUDIT", "A file of audit start (.json).")]
 LabelsFile = Annotated[
     str,
-    typer.Argument(
-        metavar="LABELS",
-        help="Columns item (or task), label, error (.csv .tsv .json .jsonl .parquet).",
-        show_default=False,
-    ),
+    argument("LABELS", "Columns item (or task), label, error (.csv .tsv .json .jsonl .parquet)."),
 ]
 Key = Annotated[
     Path | None,
-    typer.Option(
-        "--key",
-        metavar="FILE",
-        help=f"Sign, or check the signature, with this secret (or {KEY_VARIABLE}).",
-    ),
+    option(f"Sign, or check the signature, with this secret (or {KEY_VARIABLE}).", "FILE", "--key"),
 ]
-Confidence = Annotated[float, typer.Option("--confidence", help="Confidence of the bound.")]
+Confidence = Annotated[float, option("Confidence of the bound.", None, "--confidence")]
 LossTable = Annotated[
     str | None,
-    typer.Option(
-        "--loss",
-        metavar="FILE",
-        help="What mistakes cost: a table of losses, or a problem that has one.",
-    ),
+    option("What mistakes cost: a table of losses, or a problem that has one.", "FILE", "--loss"),
 ]
-LossBound = Annotated[
-    float | None, typer.Option("--loss-bound", metavar="L", help="Mean loss per label to certify.")
-]
+LossBound = Annotated[float | None, option("Mean loss per label to certify.", "L", "--loss-bound")]
 Bound = Annotated[
     float | None, share_option("--bound", help="Share of wrong labels to certify, 0 to 1.")
 ]

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import render
 from crowdtree.cli.audit.common import AuditFile, Key, key_words, open_audit, read_key
-from crowdtree.cli.options import AsJson, check_outputs
+from crowdtree.cli.options import AsJson, check_outputs, flag, option
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural
 from crowdtree.io.atomic import write_atomically
@@ -19,12 +17,12 @@ from crowdtree.io.exports import csv_lines
 
 def next_verb(
     audit: AuditFile,
-    count: Annotated[int, typer.Option("-n", "--count", min=1, help="Items on the sheet.")] = 20,
+    count: Annotated[int, option("Items on the sheet.", None, "-n", "--count", min=1)] = 20,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the sheet (.csv).")
+        Path | None, option("Write the sheet (.csv).", "FILE", "-o", "--output")
     ] = None,
     blind: Annotated[
-        bool, typer.Option("--blind", help="Leave the labels out, so that they influence nobody.")
+        bool, flag("--blind", "Leave the labels out, so that they influence nobody.")
     ] = False,
     key: Key = None,
     as_json: AsJson = False,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import inputs, render, streams
 from crowdtree.cli.audit.common import (
     AuditFile,
@@ -17,7 +15,7 @@ from crowdtree.cli.audit.common import (
     read_key,
     show_standing,
 )
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, argument, flag, option
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning, one_line
 from crowdtree.io.audits import read_checks, save_audit
 
@@ -26,15 +24,13 @@ def record_verb(
     audit: AuditFile,
     sheet: Annotated[
         str,
-        typer.Argument(
-            metavar="SHEET",
-            help="Columns item, truth (or right: yes, no), maybe by; blank: not checked yet.",
-            show_default=False,
+        argument(
+            "SHEET", "Columns item, truth (or right: yes, no), maybe by; blank: not checked yet."
         ),
     ],
-    by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who checked.")] = None,
+    by: Annotated[str | None, option("Who checked.", "NAME")] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace earlier results that differ; both are kept.")
+        bool, flag("--replace", "Replace earlier results that differ; both are kept.")
     ] = False,
     key: Key = None,
     as_json: AsJson = False,

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import render
 from crowdtree.cli.audit.common import Confidence
 from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, next_step, opened
-from crowdtree.cli.options import AsJson, check_outputs, share_option
+from crowdtree.cli.options import AsJson, check_outputs, flag, option, share_option
 from crowdtree.core.errors import CrowdtreeError
 
 
@@ -22,16 +20,12 @@ def audit_verb(
     ] = None,
     confidence: Confidence = 0.95,
     link: Annotated[
-        str | None,
-        typer.Option("--link", metavar="NAME", help="Make a link for a person who checks labels."),
+        str | None, option("Make a link for a person who checks labels.", "NAME")
     ] = None,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Calibrate the stated errors with the checks.")
+        bool, flag("--calibrate", "Calibrate the stated errors with the checks.")
     ] = False,
-    certificate: Annotated[
-        Path | None,
-        typer.Option("--certificate", metavar="FILE", help="Write the certificate (.json)."),
-    ] = None,
+    certificate: Annotated[Path | None, option("Write the certificate (.json).", "FILE")] = None,
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:

@@ -7,8 +7,6 @@ import re
 from functools import partial
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
@@ -19,30 +17,24 @@ from crowdtree.cli.campaign.database import (
     next_step,
     opened,
 )
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, argument, flag, option
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural
 
 Workers = Annotated[
-    list[str],
-    typer.Option("--worker", metavar="W", help="A worker's number, such as 7 or w7; repeatable."),
+    list[str], option("A worker's number, such as 7 or w7; repeatable.", "W", "--worker")
 ]
-Reason = Annotated[str, typer.Option("--reason", help="Why, for the record.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")
-]
+Reason = Annotated[str, option("Why, for the record.", None, "--reason")]
+DryRun = Annotated[bool, flag("--dry-run", "Say what would change, and change nothing.")]
 
 
 def exclude_verb(
     number: Number,
     workers: Workers,
     since: Annotated[
-        str | None,
-        typer.Option(
-            "--since", metavar="TIME", help="Only answers from this time on (ISO 8601; UTC)."
-        ),
+        str | None, option("Only answers from this time on (ISO 8601; UTC).", "TIME")
     ] = None,
-    block: Annotated[bool, typer.Option("--block", help="Block the workers as well.")] = False,
+    block: Annotated[bool, flag("--block", "Block the workers as well.")] = False,
     reason: Reason = "",
     dry_run: DryRun = False,
     database: Database = HERE,
@@ -110,11 +102,9 @@ def reopen_verb(
     number: Number,
     tasks: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TASKS", help="Names of items set aside or withdrawn."),
+        argument("TASKS", "Names of items set aside or withdrawn.", show_default=True),
     ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Reopen all items that were set aside.")
-    ] = False,
+    everything: Annotated[bool, flag("--all", "Reopen all items that were set aside.")] = False,
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import render
 from crowdtree.cli.campaign.corrections import worker_number
 from crowdtree.cli.campaign.database import (
@@ -18,13 +16,13 @@ from crowdtree.cli.campaign.database import (
     opened,
     opened_media,
 )
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, option
 from crowdtree.core.text import plural
 
 
 def delete_verb(
     number: Number,
-    name: Annotated[str, typer.Option("--name", help="The campaign's name, to confirm.")],
+    name: Annotated[str, option("The campaign's name, to confirm.")],
     database: Database = HERE,
     media: MediaPlace = None,
     as_json: AsJson = False,
@@ -51,9 +49,7 @@ def delete_verb(
 
 def erase_worker_verb(
     number: Number,
-    worker: Annotated[
-        str, typer.Option("--worker", metavar="W", help="A worker's number, such as 7 or w7.")
-    ],
+    worker: Annotated[str, option("A worker's number, such as 7 or w7.", "W")],
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
@@ -17,16 +15,14 @@ from crowdtree.cli.campaign.database import (
     opened,
     opened_media,
 )
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, flag, option
 from crowdtree.core.text import plural
 
 
 def duplicate_verb(
     number: Number,
-    name: Annotated[str, typer.Option("--name", help="Name of the new campaign.")] = "",
-    items: Annotated[
-        bool, typer.Option("--items", help="Copy the items and their uploaded media too.")
-    ] = False,
+    name: Annotated[str, option("Name of the new campaign.")] = "",
+    items: Annotated[bool, flag("--items", "Copy the items and their uploaded media too.")] = False,
     database: Database = HERE,
     media: MediaPlace = None,
     as_json: AsJson = False,

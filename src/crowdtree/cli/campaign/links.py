@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
@@ -17,13 +15,13 @@ from crowdtree.cli.campaign.database import (
     import_server,
     opened,
 )
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, argument, flag
 
 
 def join_link_verb(
     number: Number,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Keep earlier join links of the campaign working.")
+        bool, flag("--keep", "Keep earlier join links of the campaign working.")
     ] = False,
     url: Url = HERE_URL,
     database: Database = HERE,
@@ -51,7 +49,7 @@ def join_link_verb(
 def invite_verb(
     number: Number,
     names: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="Names of people, one link each.")
+        list[str], argument("NAME...", "Names of people, one link each.", show_default=True)
     ],
     url: Url = HERE_URL,
     database: Database = HERE,

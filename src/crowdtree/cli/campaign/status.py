@@ -19,7 +19,7 @@ from crowdtree.cli.campaign.database import (
     opened,
     opened_media,
 )
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, argument
 from crowdtree.cli.render.status import BUDGET_SPENT, status_lines
 
 
@@ -85,7 +85,7 @@ def _move(number: int, status: str, database: str, as_json: bool, then: str) -> 
 def status_verb(
     number: Annotated[
         int | None,
-        typer.Argument(metavar="[CAMPAIGN]", max=MOST_NUMBER, help="All campaigns by default."),
+        argument("[CAMPAIGN]", "All campaigns by default.", max=MOST_NUMBER, show_default=True),
     ] = None,
     database: Database = HERE,
     as_json: AsJson = False,
