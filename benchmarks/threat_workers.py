@@ -34,17 +34,15 @@ def hidden_columns(lab: Lab) -> Finding:
     secret = [{**row, "truth": "SECRET", "note": "SECRET"} for row in rows(12, 6)]
     worker = site.invite(site.campaign(secret, {"gold_rate": 0.5}, VOTES))
     leaks = set()
-    api = ("next", "answer", "undo", "skip", "report", "release", "me", "state", "training")
-    for path in (*(f"/api/worker/{verb}" for verb in api), "/work", "/work/next", "/work/undo"):
+    api = ("next", "answer", "skip", "report", "release", "me", "state", "training")
+    for path in (*(f"/api/worker/{verb}" for verb in api), "/work", "/work/next"):
         verb, lease = path.rpartition("/")[2], worker.next()["task"]["lease"]
-        if verb == "undo":
-            worker.send("answer", lease, answer="yes")
-        own = {"next": {}, "undo": {"key": f"u{len(path)}"}, "release": {"leases": [lease]}}
+        own = {"next": {}, "release": {"leases": [lease]}}
         more = {"answer": {"answer": "yes"}, "report": {"reason": "other"}}.get(verb, {})
         body = own.get(verb, {"lease": lease, "key": f"x{verb}", **more})
         for found in (worker.get(path), worker.post(path, body)):
             leaks |= {path} if "SECRET" in json.dumps(found.body) else set()
-    return Finding(not leaks, f"sent by {', '.join(sorted(leaks)) or 'none of 12 routes'}")
+    return Finding(not leaks, f"sent by {', '.join(sorted(leaks)) or 'none of 10 routes'}")
 
 
 @threat("one person answers all questions")
@@ -286,7 +284,7 @@ def personal_codes(lab: Lab) -> Finding:
     return Finding(good, f"{len({*given} - {''})} codes for answers 2, 2, 1; earned {earned}")
 
 
-@threat("eight idle people hold questions for the whole budget, and ask for more all the time")
+@threat("eight idle people hold questions for the whole budget")
 def leases(lab: Lab) -> Finding:
     site = lab.shared
     number = site.campaign(rows(30), {"price": 0.1, "budget": 0.8, "lease_seconds": 120})
@@ -298,8 +296,6 @@ def leases(lab: Lab) -> Finding:
     honest = site.invite(number)
     reason, done, end = honest.next()["reason"], 0, time.monotonic() + 45
     while time.monotonic() < end and done < 8:
-        for worker in idle:
-            worker.next()
         done += honest.work(truth, 1)
         time.sleep(0.2)
     seen = f"an honest person is told {reason!r}, then answers {done} of 8 questions within 45 s"

@@ -486,23 +486,6 @@ def act(
         other = send(crowd, clients, rng, f"/api/worker/{kind}", body_of(lease, "x" + key, value))
         if other is not None and other[0] != 409:
             crowd.wrong.append(f"second answer: {other}")
-    if rng.random() < 0.05:
-        undo(crowd, clients, rng)
-
-
-def undo(crowd: Crowd, clients: list[Client], rng: random.Random) -> None:
-    key = uuid.uuid4().hex
-    found = send(crowd, clients, rng, "/api/worker/undo", {"key": key})
-    if found is None:
-        return
-    status, body = found
-    if status == 200:
-        crowd.saw("undone")
-        lease = body["task"]["lease"]
-        crowd.acknowledge(Ack(int(lease.split(".")[0]), key, "undo", None, "undone"))
-        submit(crowd, clients, rng, lease, "answer", uuid.uuid4().hex, "yes")
-    elif status != 409:
-        crowd.wrong.append(f"undo: {found}")
 
 
 # ------------------------------------------------------------------------------ auditors

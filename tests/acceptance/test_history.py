@@ -23,7 +23,7 @@ def postgres() -> Iterator[Postgres]:
 
 
 HAPPENED = (
-    *("counted", "skipped", "repeated", "second key", "undone", "abandoned", "slow"),
+    *("counted", "skipped", "repeated", "second key", "abandoned", "slow"),
     *("surplus", "connection lost", "leases expired", "revised", "adapted", "checked"),
     *("excluded", "included", "reopened", "corrected", "taken back", "withdrawn", "put back"),
     *("edited", "reworded"),

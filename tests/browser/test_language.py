@@ -31,14 +31,15 @@ def press(page: Page, key: str) -> None:
 
 
 def send_all(page: Page) -> None:
-    """Send the last answer now, which waits for an undo otherwise."""
-    page.evaluate("dispatchEvent(new Event('online'))")
-    kept = "Object.keys(localStorage).filter(name => /^crowdtree-[0-9]+-[0-9]+$/.test(name)).length"
-    for _ in range(100):
-        if not page.evaluate(kept):
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError("an answer is still waiting")
+    """Hide the page for a moment, which sends the last answer."""
+    page.evaluate("""async () => {
+      Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+      delete document.visibilityState;
+      while (Object.keys(localStorage).some((name) => /^crowdtree-[0-9]+-[0-9]+$/.test(name))) {
+        await new Promise((done) => setTimeout(done, 20));
+      }
+    }""")
 
 
 def prepare(page: Page) -> None:
@@ -179,21 +180,20 @@ def test_a_report_reaches_the_owner_and_can_be_undone(open_page, campaign, shot)
     page.fill("#words", "y n too dark")
     page.click("#report-form button[type=submit]")
     expect(page.locator("#banner")).to_have_text("Thank you. The item was reported and skipped.")
+    page.click("#between-undo button")  # nobody hears of it
+    expect(page.locator("#item")).to_have_text(item)
+    page.click("#report")
+    page.check("input[value=unsuitable]")
+    page.fill("#words", "y n too bright")
+    page.click("#report-form button[type=submit]")
+    send_all(page)
     expect(page.locator("#item")).not_to_have_text(item)
     expect(page.locator("#count")).to_have_text("0 answered")
     owner = open_page()
-
-    def reports() -> int:
-        owner.goto(f"/c/{made.number}/reports")
-        return owner.locator("tbody tr").count()
-
-    send_all(page)
-    assert reports() == 1
-    expect(owner.locator("tbody")).to_contain_text("y n too dark")
+    owner.goto(f"/c/{made.number}/reports")
+    assert owner.locator("tbody tr").count() == 1
+    expect(owner.locator("tbody")).to_contain_text("y n too bright")
     shot(owner, "reports")
-    page.click("#undo")
-    expect(page.locator("#item")).to_have_text(item)
-    assert reports() == 0
 
 
 @pytest.mark.parametrize("whom", ["worker", "campaign"])
@@ -202,8 +202,8 @@ def test_a_pause_is_told_at_once(open_page, campaign, api, whom: str) -> None:
     page = open_page(owner=False)
     page.goto(made.join())
     page.locator("#task").wait_for()
-    press(page, "y")  # from now on the page holds more than one question
-    page.wait_for_timeout(500)
+    press(page, "y")
+    page.locator("#task").wait_for()  # from now on the page holds more than one question
     base = f"/api/campaigns/{made.number}"
     number = api.get(f"{base}/workers").json()[0]["id"]
     path, title = {

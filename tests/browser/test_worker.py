@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 
 def press(page: Page, key: str) -> None:
@@ -87,7 +87,10 @@ def test_on_a_phone_everything_is_within_reach(open_page, campaign, shot) -> Non
     expect(page.locator("#count")).to_have_text("1 answered")
 
 
-def test_undo_brings_the_question_back(open_page, campaign, shot) -> None:
+SENT = "**/api/worker/answer"
+
+
+def test_undo_discards_an_answer_that_has_not_been_sent(open_page, campaign, shot) -> None:
     made = campaign()
     page = open_page(owner=False)
     page.goto(made.join())
@@ -95,22 +98,62 @@ def test_undo_brings_the_question_back(open_page, campaign, shot) -> None:
     expect(page.locator("#undo")).to_be_disabled()
     first = page.inner_text("#item")
     press(page, "y")
-    expect(page.locator("#item")).not_to_have_text(first)
-    page.keyboard.press("u")
+    expect(page.locator("#between-title")).to_have_text("One moment")  # newcomers hold one question
+    page.click("#between-undo button")
     expect(page.locator("#item")).to_have_text(first)
     expect(page.locator("#count")).to_have_text("0 answered")
-    assert made.answers() == []  # the server never heard of it
-    # an answer that the server has is taken back there
-    with page.expect_response("**/api/worker/answer") as sent:
+    expect(page.locator("#undo")).to_be_disabled()
+    with page.expect_request(SENT) as sent:
         press(page, "n")
-    assert sent.value.ok
-    page.click("#undo")
-    expect(page.locator("#item")).to_have_text(first)
-    shot(page, "work-undo")
+    assert sent.value.post_data_json["answer"] == "no"
+    page.locator("#task").wait_for()
+    second = page.inner_text("#item")
     press(page, "y")
+    expect(page.locator("#item")).not_to_have_text(second)  # the next question is there at once
+    third = page.inner_text("#item")
+    shot(page, "work-undo")
+    page.keyboard.press("u")
+    expect(page.locator("#item")).to_have_text(second)
+    with page.expect_request(SENT) as sent:  # by the next answer
+        press(page, "n")
+        expect(page.locator("#item")).to_have_text(third)
+        press(page, "n")
+    expect(page.locator("#count")).to_have_text("3 answered")
+    page.keyboard.press("u")
+    expect(page.locator("#item")).to_have_text(third)
+    page.keyboard.press("u")  # one answer can be undone, not two
+    expect(page.locator("#count")).to_have_text("2 answered")
     page.close()
-    expect_answers(made, counted=1)
-    assert [line.split(",")[0] + line[-1] for line in made.answers()] == ["01"]
+    expect_answers(made, counted=2)
+    assert [line[-1] for line in made.answers()] == ["0", "0"]
+
+
+def test_the_last_answer_is_sent_by_itself(open_page, campaign) -> None:
+    made = campaign()
+    page = open_page(owner=False)
+    page.goto(made.join())
+    press(page, "y")
+    page.locator("#task").wait_for()
+    with page.expect_response(SENT) as sent:
+        press(page, "y")
+        expect(page.locator("#undo")).to_be_enabled()
+    assert sent.value.ok
+    expect(page.locator("#undo")).to_be_disabled()
+    expect(page.locator("#last")).to_have_text("Nothing to undo")
+    assert made.progress()["answers"]["counted"] == 2
+
+
+def test_a_question_that_needs_the_last_answer_follows_it(open_page, campaign) -> None:
+    made = campaign(items=1, policy={"workers": 0})
+    page = open_page(owner=False)
+    page.goto(made.join())
+    expect(page.locator("#question")).to_have_text("T1")
+    item = page.inner_text("#item")
+    press(page, "n")
+    expect(page.locator("#question")).not_to_have_text("T1")
+    expect(page.locator("#item")).to_have_text(item)
+    expect(page.locator("#undo")).to_be_disabled()  # the question rests on the answer
+    assert made.progress()["answers"]["counted"] == 1
 
 
 def test_a_lost_connection_loses_nothing(open_page, campaign, shot) -> None:
@@ -118,9 +161,11 @@ def test_a_lost_connection_loses_nothing(open_page, campaign, shot) -> None:
     page = open_page(owner=False)
     page.goto(made.join())
     press(page, "y")
-    page.wait_for_timeout(500)
+    page.locator("#task").wait_for()
+    second = page.inner_text("#item")
+    press(page, "n")
+    expect(page.locator("#item")).not_to_have_text(second)  # the next question is there already
     page.context.set_offline(True)
-    press(page, "n")  # the next question is there already
     press(page, "y")
     expect(page.locator("#banner")).to_contain_text("No connection.")
     expect(page.locator("#banner")).to_contain_text("kept here")
@@ -181,6 +226,38 @@ def test_the_end_shows_thanks_the_code_and_the_return_link(open_page, campaign, 
     expect(page.locator("#between-title")).to_have_text("Many thanks!")
     workers = made.api.get(f"/api/campaigns/{made.number}/workers").json()
     assert [row["external_id"] for row in workers] == ["p1"]
+
+
+def test_the_code_comes_after_the_last_answer_only(open_page, campaign, shot) -> None:
+    made = campaign(answers_per_worker=1, completion_code="C0DE")
+    page = open_page(owner=False)
+    page.goto(made.join())
+    page.locator("#task").wait_for()
+    press(page, "y")
+    expect(page.locator("#code")).to_be_hidden()
+    page.click("#between-undo button")  # so there is no answer, and no code
+    page.locator("#task").wait_for()
+    expect(page.locator("#count")).to_have_text("0 of 1")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route(SENT, hold)  # the answer is on its way, and does not arrive
+    with page.expect_request(SENT):
+        press(page, "n")
+    expect(page.locator("#between-undo")).to_be_hidden()
+    page.keyboard.press("u")  # too late
+    expect(page.locator("#task")).to_be_hidden()
+    expect(page.locator("#code")).to_be_hidden()
+    assert made.answers() == []
+    held[0].continue_()
+    expect(page.locator("#code code")).to_have_text("C0DE")
+    expect(page.locator("#between-undo")).to_be_hidden()
+    shot(page, "work-end-sent")
+    assert [line[-1] for line in made.answers()] == ["0"]
+    page.keyboard.press("u")
+    expect(page.locator("#code code")).to_have_text("C0DE")
 
 
 def test_uploaded_content_is_shown_and_never_run(open_page, campaign, shot) -> None:

@@ -116,33 +116,6 @@ def test_a_skip_then_an_answer_counts():
     assert item.fates == ("skipped", "counted")
 
 
-def test_undo_takes_the_answer_back_and_a_new_one_counts():
-    item = fates(
-        PLAN, said("ann", 1), said("ann", 1), said("ann", None, kind="undo"), said("ann", 0)
-    )
-    assert item.fates == ("undone", "duplicate", "undone", "counted")
-    fresh = fates(PLAN, said("ann", 0))
-    assert PLAN.dump(item.state) == PLAN.dump(fresh.state)
-    assert fates(PLAN, said("ann", None, kind="undo")).fates == ("nothing to undo",)
-
-
-def test_undo_may_reopen_an_item_and_revive_a_late_answer():
-    policy = PlanPolicy(TREE)
-    q = ROOT
-    item = start_item(policy, "x")
-    item = advance(policy, item, said("ann", 1, q))
-    (then,) = open_questions(policy, item)
-    item = advance(policy, item, said("ann", 1, then))
-    assert item.label is not None
-    item = advance(policy, item, said("bob", 0, then))
-    assert item.fates[-1] == "late"
-    item = advance(policy, item, said("ann", None, then, kind="undo"))
-    assert item.fates == ("counted", "undone", "counted", "undone")
-    assert item.label is not None
-    again = advance(policy, item, said("bob", None, then, kind="undo"))
-    assert again.label is None
-
-
 # ------------------------------------------------------------------ replay
 
 events = st.builds(
@@ -159,7 +132,7 @@ events = st.builds(
     st.integers(0, 2),
     st.sampled_from(["w0", "w1", "w2", "w3"]),
     st.integers(0, 1),
-    st.sampled_from(["answer", "answer", "answer", "answer", "skip", "undo"]),
+    st.sampled_from(["answer", "answer", "answer", "answer", "skip"]),
     st.sampled_from(["", "", "", "k1", "k2"]),
 )
 

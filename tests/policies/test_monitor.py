@@ -246,20 +246,6 @@ def test_items_that_left_the_cache_are_computed_again_alike(monkeypatch):
     assert monitors[0].to_dict() == monitors[1].to_dict()
 
 
-def test_withdrawn_answers_leave_no_trace():
-    policy, said = campaign_answers(TINY, times(TINY, 1.5), items=12)
-    clean, other = Monitor(policy), Monitor(policy)
-    for item, answer in said:
-        clean.observe(item, answer)
-        other.observe(item, answer)
-        other.observe(item, Answer(0, 1))
-        other.withdraw(item, Answer(0, 1))
-    assert other.evidence == pytest.approx(clean.evidence, rel=0.05)
-    assert other.answers == clean.answers
-    with pytest.raises(CrowdtreeError, match="no such answer to withdraw"):
-        other.withdraw("nobody", Answer(0, 1))
-
-
 def test_errors_where_the_table_says_that_nobody_errs_are_noticed():
     problem = ct.Problem(["a", "b"], None, ["p", "q"], [[0, 1], [1, 0]], [0.0, 0.2])
     monitor = Monitor(AdaptivePolicy(problem))

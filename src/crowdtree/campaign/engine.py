@@ -12,8 +12,6 @@ Fates, in the order in which they are decided:
 ``duplicate``   the event's key, or the worker's same answer to the question, is there already
 ``contradictory`` the worker answered this question otherwise before; the first answer stands
 ``skipped``     the worker passed; will not be asked this question on this item again
-``undone``      the worker took back an earlier event; the item is replayed without it
-``nothing to undo`` the event to take back is not there
 ``excluded``    taken out of the item by its owner; see :func:`replay_item`
 ``late``        the item has its label already; kept in the log, does not change the label
 ``surplus``     there is no use for the answer: its vote is over, a limit is reached, or the label
@@ -25,7 +23,7 @@ Fates, in the order in which they are decided:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
@@ -37,21 +35,11 @@ from crowdtree.core.likelihood import UNSURE
 from crowdtree.policies import Answer, Ask, Label, Policy
 from crowdtree.policies.item_prior import start_of
 
-Kind = Literal["answer", "skip", "undo"]
+Kind = Literal["answer", "skip"]
 KINDS = get_args(Kind)
-Fate = Literal[
-    "counted",
-    "duplicate",
-    "contradictory",
-    "skipped",
-    "undone",
-    "nothing to undo",
-    "late",
-    "surplus",
-    "excluded",
-]
-WITHOUT_EFFECT = ("duplicate", "contradictory", "undone", "nothing to undo", "excluded")
-"""Fates of events that do not stand: they changed nothing, or were taken back or excluded."""
+Fate = Literal["counted", "duplicate", "contradictory", "skipped", "late", "surplus", "excluded"]
+WITHOUT_EFFECT = ("duplicate", "contradictory", "excluded")
+"""Fates of events that do not stand: they changed nothing, or were excluded."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +49,9 @@ class Event:
     Parameters
     ----------
     value
-        0 (no) or 1 (yes); ``None`` for a skip or an undo.
+        0 (no) or 1 (yes); ``None`` for a skip.
     kind
-        ``"answer"``, ``"skip"`` or ``"undo"`` (takes back this worker's last event on this
-        question of this item).
+        ``"answer"`` or ``"skip"``.
     key
         Given by the sender, unique: the same key again is the same event sent twice. Optional.
     skill
@@ -210,8 +197,6 @@ def advance(policy: Policy[Any], item: ItemState, event: Event, rules: Rules = R
     events = (*item.events, event)
     if event.key and any(earlier.key == event.key for earlier in item.events):
         return replace(item, events=events, fates=(*item.fates, "duplicate"))
-    if event.kind == "undo":
-        return _undo(policy, item, event, rules)
     fate, state = _fate(policy, item, event, rules)
     fates, found = (*item.fates, fate), item.label
     if found is not None:
@@ -290,43 +275,16 @@ def _settled(policy: Policy[Any], state: Any, closed: frozenset[int]) -> Label |
 
 
 def stands(fate: str) -> bool:
-    """Whether an event with this fate is an answer or skip that was not taken back.
+    """Whether an event with this fate is an answer or skip that is neither repeated nor excluded.
 
-    >>> stands("counted"), stands("late"), stands("undone"), stands("duplicate")
+    >>> stands("counted"), stands("late"), stands("excluded"), stands("duplicate")
     (True, True, False, False)
     """
     return fate not in WITHOUT_EFFECT
 
 
-def last_standing(about: Sequence[Hashable], fates: Sequence[str], key: Hashable) -> int | None:
-    """Index of the event that an undo takes back: the last valid one with the same key."""
-    for place in range(len(fates) - 1, -1, -1):
-        if about[place] == key and stands(fates[place]):
-            return place
-    return None
-
-
-def after_undos(about: Sequence[Hashable], fates: Sequence[str]) -> list[str]:
-    """Fates as they are now, from a log in which an undo does not change the line it takes back.
-
-    An answer in a log is valid if :func:`stands` holds for its current fate.
-
-    Examples
-    --------
-    >>> after_undos(["ann", "bob", "ann", "ann"], ["counted", "late", "undone", "skipped"])
-    ['undone', 'late', 'undone', 'skipped']
-    """
-    found = list(fates)
-    for place, fate in enumerate(fates):
-        if fate == "undone":
-            gone = last_standing(about, found[:place], about[place])
-            if gone is not None:
-                found[gone] = "undone"
-    return found
-
-
 def _standing(item: ItemState) -> list[tuple[Event, Fate]]:
-    """Answers and skips of the item that have not been taken back, with their fates."""
+    """Answers and skips of the item that stand, with their fates."""
     return [
         (event, fate) for event, fate in zip(item.events, item.fates, strict=True) if stands(fate)
     ]
@@ -339,18 +297,6 @@ def _closed(events: tuple[Event, ...], fates: tuple[Fate, ...], rules: Rules) ->
         if fate == "skipped":
             skips[event.question] = skips.get(event.question, 0.0) + event.weight
     return frozenset(q for q, weight in skips.items() if weight >= rules.most_skips - ROUNDING)
-
-
-def _undo(policy: Policy[Any], item: ItemState, event: Event, rules: Rules) -> ItemState:
-    """Replay the item without the worker's last valid event on the question."""
-    about = [(earlier.worker, earlier.question) for earlier in item.events]
-    gone = last_standing(about, item.fates, (event.worker, event.question))
-    if gone is None:
-        nothing: tuple[Fate, ...] = (*item.fates, "nothing to undo")
-        return replace(item, events=(*item.events, event), fates=nothing)
-    fates = (*item.fates[:gone], "undone", *item.fates[gone + 1 :])
-    again = replay_item(policy, replace(item, fates=fates), rules)
-    return replace(again, events=(*again.events, event), fates=(*again.fates, "undone"))
 
 
 def replay_item(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> ItemState:
@@ -445,7 +391,7 @@ def path(policy: Policy[Any], item: ItemState, rules: Rules = RULES) -> list[Ste
 def check_event(policy: Policy[Any], event: Event) -> None:
     """Raise unless an event is well formed and about a question of the problem."""
     if event.kind not in KINDS:
-        raise CrowdtreeError(f"event: kind must be answer, skip or undo, got {event.kind!r}")
+        raise CrowdtreeError(f"event: kind must be answer or skip, got {event.kind!r}")
     if not 0 <= event.question < policy.problem.n_questions:
         raise CrowdtreeError(
             f"event: question {event.question} does not exist; the problem has "

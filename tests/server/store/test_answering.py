@@ -1,4 +1,4 @@
-"""Answers, skips and undos: leases, keys and money."""
+"""Answers and skips: leases, keys and money."""
 
 from __future__ import annotations
 
@@ -12,14 +12,7 @@ pytest.importorskip(
 
 import sqlalchemy as sa
 
-from crowdtree.server.store import (
-    ExpireLeases,
-    Next,
-    Refused,
-    Store,
-    Submit,
-    Undo,
-)
+from crowdtree.server.store import ExpireLeases, Next, Refused, Store, Submit
 from crowdtree.server.store.db.campaign_row import add_to_tallies, flows, tally
 from crowdtree.server.store.db.tables import (
     answers,
@@ -43,24 +36,18 @@ def test_a_lost_lease_is_gone_and_not_somebody_elses(url: str) -> None:
         assert store.ask(Submit(hashes[0], lease, "answer", 1, "k"))["fate"] == "counted"
 
 
-def test_keys_of_undos_are_used_once_too(url: str) -> None:
+def test_a_question_is_answered_once(url: str) -> None:
+    """The same key gets the first result; another is refused."""
     with Store(url).opened() as store:
         number, hashes = filled(store)
         who = hashes[0]
         lease = store.ask(Next(who))["task"]["lease"]
-        store.ask(Submit(who, lease, "answer", 1, "k"))
-        with pytest.raises(Refused, match="nothing to undo"):
-            store.ask(Undo(who, "k"))  # the key of the answer itself
-        again = [store.ask(Undo(who, "u"))["task"]["lease"] for _ in range(2)]
-        assert again == [lease, lease]
-        store.ask(Submit(who, lease, "answer", 0, "l"))
-        with pytest.raises(Refused, match="nothing to undo"):
-            store.ask(Undo(who, "u"))  # an old one that comes once more takes nothing back
-        assert store.read(lambda c: c.execute(sa.select(answers.c.kind)).scalars().all()) == [
-            "answer",
-            "undo",
-            "answer",
-        ]
+        for value in (1, 0):
+            assert store.ask(Submit(who, lease, "answer", value, "k"))["fate"] == "counted"
+        for kind, value in (("answer", 0), ("skip", None)):
+            with pytest.raises(Refused, match="answered already"):
+                store.ask(Submit(who, lease, kind, value, "other"))  # type: ignore[arg-type]
+        assert store.read(lambda c: c.execute(sa.select(answers.c.value)).scalars().all()) == [1]
         assert store.read(lambda c: verify(c, number))["differences"] == []
 
 
@@ -73,21 +60,15 @@ def test_an_overdue_answer_that_cannot_be_paid_is_kept_unpaid(app: Lab) -> None:
     assert fast.work()["fate"] == "counted"
     assert slow.answer(lease).json()["fate"] == "over budget"
     assert spent(app, number) == 0.1
-    assert slow.call("undo", key="u").status_code == 409
     assert app.store.read(lambda c: verify(c, number))["differences"] == []
 
 
-def test_an_undo_takes_back_the_move_in_the_tree(small: Callable[..., Small]) -> None:
-    """It counted as another move, so that nodes had items that passed without being there."""
+def test_moves_in_the_tree_are_counted(small: Callable[..., Small]) -> None:
     lab = small(rows=1)
     lab.start()
-    who = lab.worker()
-    lab.answer(who, 0)
-    there = {"0": {"in": 1, "out": 1}, "1": {"in": 1, "out": 0}}
-    assert lab.store.read(lambda c: flows(tally(c, lab.number), 0)) == there
-    lab.store.ask(Undo(who, "u"))
+    lab.answer(lab.worker(), 0)
     counts = lab.store.read(lambda c: tally(c, lab.number))
-    assert flows(counts, 0) == {"0": {"in": 1, "out": 0}, "1": {"in": 0, "out": 0}}
+    assert flows(counts, 0) == {"0": {"in": 1, "out": 1}, "1": {"in": 1, "out": 0}}
     assert lab.store.read(lambda c: verify(c, lab.number))["differences"] == []
     more = dict.fromkeys(["in:0", "out:0", "in:1", "out:1"], 1)
     lab.store.write(lambda c: add_to_tallies(c, lab.number, more))
@@ -95,27 +76,12 @@ def test_an_undo_takes_back_the_move_in_the_tree(small: Callable[..., Small]) ->
     assert len(found) == 2
 
 
-def test_skips_and_undone_answers_cost_nothing(app: Lab) -> None:
+def test_skips_cost_nothing(app: Lab) -> None:
     number = app.campaign(settings={"price": 0.1, "budget": 1.0})
     worker = app.worker(number)
     worker.call("skip", lease=worker.next()["task"]["lease"], key="s")
     assert spent(app, number) == 0
     worker.work()
-    assert spent(app, number) == 0.1
-    worker.call("undo", key="u")
-    assert spent(app, number) == 0
-    assert app.store.read(lambda c: verify(c, number))["differences"] == []
-
-
-def test_an_undo_takes_no_reserved_money(app: Lab) -> None:
-    number = app.campaign(settings={"price": 0.1, "budget": 0.1})
-    first, second = app.worker(number), app.worker(number)
-    first.call("skip", lease=first.next()["task"]["lease"], key="s")
-    lease = second.next()["task"]["lease"]  # gets what the skip left
-    assert first.call("undo", key="u").status_code == 409
-    assert second.answer(lease).json()["fate"] == "counted"
-    assert second.call("undo", key="v").status_code == 200  # its own money comes back
-    assert second.answer(lease, key="w").json()["fate"] == "counted"
     assert spent(app, number) == 0.1
     assert app.store.read(lambda c: verify(c, number))["differences"] == []
 

@@ -22,8 +22,7 @@ from crowdtree.server.rules import revised_items
 from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.rules.stalled_items import StalledItems
 from crowdtree.server.rules.wrong_table import Watching
-from crowdtree.server.store import ExpireLeases, Next, Refused, Settings, Store, Submit, Undo
-from crowdtree.server.store.background import outbox
+from crowdtree.server.store import ExpireLeases, Next, Refused, Settings, Store, Submit
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import list_activity
 from crowdtree.server.store.db.sql import fetch
@@ -52,7 +51,7 @@ from crowdtree.server.store.serving.cache import ServingCache
 from crowdtree.server.store.serving.item import ServedCampaign
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 from tests.storelab import games
-from tests.weblab import ALONE, Clock
+from tests.weblab import ALONE, Clock, delivered
 
 TABLE = ct.example("table1")
 WORSE = TABLE.replace(worker_error=2 * TABLE.worker_error)
@@ -156,14 +155,6 @@ class Game:
         if dice < 0.72:
             self.answer(who, None)
             return "skip"
-        if dice < 0.78:
-            self.answer(who, 1)
-            try:
-                lease = self.store.ask(Undo(who, f"u{next(self.keys)}"))["task"]["lease"]
-            except Refused:
-                return "nothing to undo"
-            self.submit(who, lease, 1)
-            return "undo"
         if dice < 0.82:
             task = self.store.ask(Next(who))["task"]
             if task is not None and self.rng.random() < 0.5:
@@ -224,7 +215,7 @@ def test_anything_can_happen_between_revisions(seed: int, url: str) -> None:
             happened.append(game.step())
             if turn % 8 == 0:
                 assert game.differences() == [], (turn, happened[-8:])
-        assert {"answer", "undo", "round", "revise"} <= set(happened)
+        assert {"answer", "held", "round", "revise"} <= set(happened)
         assert game.differences() == []
         game.finish_revision()
         assert (game.behind(), game.differences()) == (0, [])
@@ -335,30 +326,25 @@ def test_a_changed_label_gets_a_new_row_and_a_kept_one_is_corrected(labelled: Ga
 
 def test_webhooks_follow_labels_that_change(labelled: Game) -> None:
     def sent() -> list[Any]:
-        found = []
-        while messages := labelled.write(lambda c: outbox.claim(c, labelled.clock())):
-            for message in messages:
-                labelled.write(lambda c, m=message: outbox.settle_hook(c, m, "", 0.0))
-                found.append(message.body)
-        return found
+        return delivered(labelled.store, labelled.clock)
 
     hook = {"campaign_id": labelled.number, "url": "https://example.org", "secret": "s"}
     labelled.write(lambda c: c.execute(webhooks.insert().values(**hook)).rowcount)
-    known = {row["task"]: row["id"] for body in sent() for row in body["labels"]}
+    known = {row["task"]: row["id"] for body in sent() for row in body["data"]["labels"]}
     assert len(known) == 6
     labelled.revise(STRICT)
     labelled.finish_revision()
     gone, revised = sent()
-    assert gone["event"] == "labels.withdrawn"
-    assert revised["event"] == "table.revised"
-    assert (revised["detail"]["revision"], revised["detail"]["actor"]) == (1, "owner")
-    assert {row["task"]: row["label_id"] for row in gone["withdrawn"]} == known
+    assert gone["type"] == "labels.withdrawn"
+    assert revised["type"] == "table.revised"
+    assert (revised["data"]["revision"], revised["data"]["actor"]) == (1, "owner")
+    assert {row["task"]: row["label_id"] for row in gone["data"]["withdrawn"]} == known
     labelled.revise(AdaptivePolicy(TABLE, target_error=0.3, max_answers=5, strict=False))
     labelled.finish_revision()
-    _, again = sent()
-    assert again["event"] == "items.labelled"
-    assert all(row["id"] > known[row["task"]] for row in again["labels"])
-    assert again["labels"] == labelled.store.read(
+    again, _ = sent()
+    assert again["type"] == "items.labelled"
+    assert all(row["id"] > known[row["task"]] for row in again["data"]["labels"])
+    assert again["data"]["labels"] == labelled.store.read(
         lambda c: label_rows(c, labelled.number, TABLE.classes)
     )
 

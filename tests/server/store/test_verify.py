@@ -17,7 +17,7 @@ import crowdtree as ct
 from crowdtree.core.calibration import Calibration
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.rules.finishing import Maintenance
-from crowdtree.server.store import ExpireLeases, Next, Refused, Settings, Store, Submit, Undo
+from crowdtree.server.store import ExpireLeases, Next, Settings, Store, Submit
 from crowdtree.server.store.db.tables import (
     activity,
     answers,
@@ -64,7 +64,7 @@ def both_ways(connection: Any, number: int, played: Any) -> list[str]:
 
 
 class Played:
-    """A campaign in which everything has happened: gold, skips, undos, late and surplus answers."""
+    """A campaign in which everything has happened: gold, skips, late and surplus answers."""
 
     def __init__(self, path: Path, kind: str) -> None:
         self.clock = Clock()
@@ -109,8 +109,6 @@ class Played:
                 value = None if kind == "skip" else int((turn * place) % 3 > 0)
                 self.clock.now += 1
                 self.submit(who, task["lease"], kind, value)
-                if (turn + place) % 7 == 0:
-                    self.undo(who)
         self.submit(self.workers[0], slow, "answer", 1)
         for who in self.workers[:4]:
             self.store.ask(Next(who))
@@ -118,13 +116,6 @@ class Played:
         self.store.ask(ExpireLeases())
         self.store.ask(Next(self.workers[0]))
         self.write(Maintenance(self.clock).round)
-
-    def undo(self, who: str) -> None:
-        try:
-            back = self.store.ask(Undo(who, f"u{next(self.keys)}"))["task"]["lease"]
-        except Refused:
-            return
-        self.submit(who, back, "answer", 1)
 
     def differences(self) -> list[str]:
         return self.store.read(lambda c: both_ways(c, self.number, self.policy))
@@ -165,7 +156,6 @@ def tamperings(game: Played) -> Iterator[tuple[str, list[Any]]]:
     """Every kind of change that must be detected, one after the other."""
     counted = game.one(answers, answers.c.fate == "counted")
     gold = game.one(answers, answers.c.fate == "gold", answers.c.kind == "answer")
-    undone = game.one(answers, answers.c.kind == "undo")
     skipped = game.one(answers, answers.c.fate == "skipped")
     label = game.one(labels)
     done = game.one(leases, leases.c.state == 1)
@@ -176,9 +166,8 @@ def tamperings(game: Played) -> Iterator[tuple[str, list[Any]]]:
     def line(place: int, **values: Any) -> Any:
         return answers.update().where(answers.c.id == place).values(**values)
 
-    for what, place in (("counted", counted), ("gold", gold), ("undo", undone), ("skip", skipped)):
+    for what, place in (("counted", counted), ("gold", gold), ("skip", skipped)):
         yield f"{what} line deleted", [answers.delete().where(answers.c.id == place)]
-        yield f"{what} line copied", [copied(game, answers, place, key="again")]
     yield "answer turned", [flip.where(on)]
     yield "gold answer turned", [flip.where(answers.c.id == gold)]
     yield "question changed", [line(counted, question=answers.c.question + 1)]
@@ -238,7 +227,6 @@ def tamperings(game: Played) -> Iterator[tuple[str, list[Any]]]:
     yield "lease orphaned", [leases.update().where(leases.c.id == live).values(item_id=10_000)]
     yield "lease of a stranger", [leases.update().where(leases.c.id == live).values(worker_id=11)]
     yield "lease opened again", [leases.update().where(leases.c.id == done).values(state=0)]
-    yield "lease's attempts", [leases.update().where(leases.c.id == done).values(attempts=2)]
     for name in ("answers", "skips", "overdue", "earned", "gold_right", "judged"):
         change = {name: workers.c[name] + 1}
         yield f"worker's {name}", [workers.update().where(workers.c.id == 3).values(change)]

@@ -22,7 +22,7 @@ from crowdtree.policies.monitor import Monitor
 from crowdtree.server.rules import wrong_table
 from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.rules.wrong_table import Watching
-from crowdtree.server.store import Next, Store, Submit, Undo
+from crowdtree.server.store import Next, Store, Submit
 from crowdtree.server.store.db.activity import list_activity
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import answers, items, labels, monitors, revisions
@@ -308,21 +308,6 @@ def test_what_could_not_be_written_is_read_again(
             assert game.agrees()
     assert found[0] == found[1]
     assert len(found[0][2]) > 1
-
-
-def test_undone_answers_do_not_count(tmp_path: Any) -> None:
-    with live(f"sqlite:///{tmp_path / 'x.db'}", 0.1, n=10) as game:
-        who = game.workers[0]
-        game.answer(who)
-        game.watch()
-        assert game.facts()["monitor"]["answers"] == 1
-        game.store.ask(Undo(who, "u"))
-        game.watch()
-        assert game.watching.watched[game.number].monitor.answers == 0
-        game.watching = Watching(game.clock)
-        game.answer(who)
-        game.watch()
-        assert game.facts()["monitor"]["answers"] == 1
 
 
 def test_the_owners_table_is_tested_from_its_first_item_on(tmp_path: Any) -> None:

@@ -1,4 +1,4 @@
-"""What is learned about workers, and unlearned after an undo."""
+"""What is learned about workers, and forgotten where evidence no longer holds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ pytest.importorskip(
 
 
 from crowdtree.server.rules.finishing import Maintenance
+from crowdtree.server.store.db import statements as sql
+from crowdtree.server.store.db.sql import run_many
 from crowdtree.server.store.replay.verify import verify
+from crowdtree.server.store.serving.worker_quality import relearn
 from tests.weblab import CSV, Lab
 
 GOLD = CSV + "".join(f"g{k},gold,c4\n" for k in range(30))
@@ -29,43 +32,6 @@ def record(app: Lab, number: int, worker: Any) -> Any:
     app.store.write(Maintenance(app.clock).round)
     rows = app.get(f"/api/campaigns/{number}/workers").json()
     return next(row for row in rows if row["id"] == worker.id)
-
-
-@pytest.mark.parametrize("folded", [True, False])
-def test_undo_of_gold_reverts_the_skill(app: Lab, folded: bool) -> None:
-    number, worker = gold_worker(app)
-    for _ in range(4):
-        worker.work("yes")
-    before = record(app, number, worker)
-    assert (before["gold_asked"], before["gold_right"]) == (4, 4)
-    worker.work("no")
-    if folded:
-        wrong = record(app, number, worker)
-        assert (wrong["gold_asked"], wrong["gold_right"]) == (5, 4)
-        assert wrong["skill"] < before["skill"]
-    assert worker.call("undo", key="u").status_code == 200
-    after = record(app, number, worker)
-    for name in ("gold_asked", "gold_right", "agreed", "judged", "answers"):
-        assert after[name] == before[name]
-    assert after["skill"] == pytest.approx(before["skill"], abs=1e-12)
-    assert app.store.read(lambda c: verify(c, number))["differences"] == []
-    again = worker.work("yes")
-    assert again["fate"] == "counted"
-    assert record(app, number, worker)["gold_right"] == 5
-    assert app.store.read(lambda c: verify(c, number))["differences"] == []
-
-
-def test_undo_of_gold_lifts_the_pause_it_caused(app: Lab) -> None:
-    number, worker = gold_worker(app, pause_below=0.94, pause_after=2)
-    worker.work("yes")
-    worker.work("no")
-    assert record(app, number, worker)["status"] == "paused"
-    lease = worker.call("undo", key="u").json()["task"]["lease"]
-    assert record(app, number, worker)["status"] == "active"
-    app.post(f"/api/campaigns/{number}/workers/{worker.id}/pause")
-    assert worker.answer(lease, "no").status_code == 200
-    assert worker.call("undo", key="v").status_code == 200
-    assert record(app, number, worker)["status"] == "paused"  # by the owner: that stays
 
 
 def test_relearning_keeps_the_evidence_of_labels(app: Lab) -> None:
@@ -90,18 +56,21 @@ def test_relearning_keeps_the_evidence_of_labels(app: Lab) -> None:
     app.post(f"/api/campaigns/{number}/start")
     assert worker.next()["task"]["item"]["task"] == "g"
     worker.work("no")
-    assert record(app, number, worker)["skill"] < before["skill"]
-    worker.call("undo", key="u")
+    known = record(app, number, worker)
+    assert known["skill"] < before["skill"]
+    again = [relearn(worker.id)._asdict()]
+    app.store.write(lambda c: run_many(c, sql.ADD_JUDGEMENT, again))
     after = record(app, number, worker)
-    assert (after["judged"], after["agreed"], after["gold_asked"]) == (1, 1, 0)
-    assert after["skill"] == pytest.approx(before["skill"], abs=1e-12)
+    for name in ("judged", "agreed", "gold_asked", "gold_right"):
+        assert after[name] == known[name]
+    assert after["skill"] == pytest.approx(known["skill"], abs=1e-12)
+    assert app.store.read(lambda c: verify(c, number))["differences"] == []
 
 
 def test_a_skip_of_gold_does_not_change_the_skill(app: Lab) -> None:
     number, worker = gold_worker(app)
     before = record(app, number, worker)
     worker.call("skip", lease=worker.next()["task"]["lease"], key="s")
-    worker.call("undo", key="u")
     after = record(app, number, worker)
     assert (after["skill"], after["gold_asked"]) == (before["skill"], 0)
 

@@ -66,7 +66,7 @@ def labels_verb(
 def answers_verb(
     number: Number,
     target: Target,
-    log: Annotated[bool, flag("--log", "Include skips and undos.")] = False,
+    log: Annotated[bool, flag("--log", "Include skips and excluded answers.")] = False,
     database: Database = HERE,
 ) -> None:
     """Write the answers so far: task, question, worker, label.

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from crowdtree.core.checking import describe_type
-from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies.base import Answer
 
 __all__ = ["PEOPLE", "Past", "PastItem", "Remembered", "Said"]
@@ -22,10 +21,7 @@ class Said(NamedTuple):
 
 
 class PastItem(NamedTuple):
-    """The answers about an item in their order, and the position of the first one that came.
-
-    `began` is None for a new item, and stays when the first answer is withdrawn.
-    """
+    """The answers about an item in their order, and the position of the first; None if new."""
 
     began: int | None
     said: list[Said]
@@ -42,9 +38,6 @@ class Past(Protocol):
 
     def add(self, item: str, position: int, said: Said, /) -> None:
         """Take in an answer; a log has it already."""
-
-    def remove(self, item: str, said: Said, /) -> None:
-        """Take back the last such answer; in a log it has been taken back already."""
 
 
 describe_type(Past, "a log of answers", needs=("of", "items", "add"))
@@ -69,16 +62,8 @@ class Remembered:
     def items(self) -> Iterator[Sequence[Answer]]:
         """Go through the answers of every item that has some."""
         for item in self._items.values():
-            if item.said:
-                yield [said.answer for said in item.said]
+            yield [said.answer for said in item.said]
 
     def add(self, item: str, position: int, said: Said, /) -> None:
         """Take in an answer."""
         self._items.setdefault(item, PastItem(position, [])).said.append(said)
-
-    def remove(self, item: str, said: Said, /) -> None:
-        """Take back the last such answer."""
-        found = self.of(item).said
-        if said not in found:
-            raise CrowdtreeError(f"monitor: item {item!r} has no such answer to withdraw")
-        del found[len(found) - 1 - found[::-1].index(said)]

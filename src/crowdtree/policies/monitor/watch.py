@@ -157,20 +157,6 @@ class Monitor(HtmlShown):
         self.answers += 1
         return self._new_alarms()
 
-    def withdraw(self, item: str, answer: Answer, kind: str = PEOPLE) -> None:
-        """Take back the last such answer, as if it had not been given.
-
-        Alarms and scores stay: they are about what was known when it came.
-        """
-        said = Said(Answer(answer.question, answer.value), kind)
-        before = self._take(item)
-        self.past.remove(item, said)
-        self._count(before, -1)
-        after = self._take(item)  # computed anew
-        self._count(after, 1)
-        self._hold(item, after)
-        self.answers -= 1
-
     def _take(self, item: str) -> ItemBets:
         """Take the likelihood ratios of an item out of those that are held, or compute them."""
         found = self._held.pop(item, None)

@@ -24,7 +24,7 @@ from crowdtree.server.store.db.campaign_row import (
 )
 from crowdtree.server.store.db.labels import write_labels
 from crowdtree.server.store.db.sql import Sql, exists, fetch_ids, run
-from crowdtree.server.store.db.states import STANDS, ItemStatus, in_states
+from crowdtree.server.store.db.states import ItemStatus, in_states
 from crowdtree.server.store.db.tables import budgets, campaigns
 from crowdtree.server.store.owner.campaigns import set_status
 from crowdtree.server.store.serving.cache import ServingCache
@@ -60,7 +60,7 @@ ON_STRANGERS = f"""SELECT items.id FROM items JOIN labels ON labels.item_id = it
     AND labels.reason NOT IN ({", ".join(f"'{reason}'" for reason in (*FINAL, *BY_PEOPLE))})
     AND NOT EXISTS (SELECT 1 FROM answers JOIN workers ON workers.id = answers.worker_id
     WHERE answers.item_id = items.id AND answers.kind = 'answer'
-    AND COALESCE(answers.revised_fate, answers.fate) = 'counted' AND {STANDS}
+    AND COALESCE(answers.revised_fate, answers.fate) = 'counted'
     AND workers.known NOT IN ('', '{MAJORITY}'))"""
 """Items with a label, but no answer of anybody whom more than the majority confirms. Those set
 aside because nobody was left count; labels by the owner's hand, finish or audit do not."""

@@ -21,7 +21,7 @@ from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import get_campaign, last_line, touch
 from crowdtree.server.store.db.sql import Query, Sql, fetch_ids, fetch_sorted, run
 from crowdtree.server.store.db.statements import RELEASE_LEASES
-from crowdtree.server.store.db.states import STANDS, ItemStatus
+from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import campaigns, workers
 from crowdtree.server.store.owner.people import SUSPECTED
 from crowdtree.server.store.queries.monitor_log import tested, tested_policy
@@ -60,11 +60,11 @@ class Line(NamedTuple):
 
 LINES = Query(
     Line,
-    f"""SELECT answers.id, answers.item_id, answers.question, answers.worker_id, answers.value,
+    """SELECT answers.id, answers.item_id, answers.question, answers.worker_id, answers.value,
     answers.at, leases.given_at, items.gold FROM answers
     JOIN leases ON leases.id = answers.lease_id JOIN items ON items.id = answers.item_id
     WHERE answers.campaign_id = :campaign AND answers.kind = 'answer'
-    AND COALESCE(answers.revised_fate, answers.fate) <> 'excluded' AND {STANDS}
+    AND COALESCE(answers.revised_fate, answers.fate) <> 'excluded'
     ORDER BY answers.id DESC LIMIT :most""",
 )
 HELD = Sql(

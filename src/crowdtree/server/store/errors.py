@@ -44,9 +44,9 @@ class Refused(CrowdtreeError):
     A case is the code, or the code, a dot and why. Sentences for workers and auditors are in the
     catalogues (:mod:`crowdtree.server.languages`) under the case.
 
-    >>> error = Refused("late.finished")
+    >>> error = Refused("slow.attempts")
     >>> error.code, str(error)
-    ('late', 'Too late to undo: this item is finished.')
+    ('slow', 'Too many attempts. Wait a minute.')
     """
 
     def __init__(self, case: str, message: str = "") -> None:

@@ -29,8 +29,6 @@ STATUS = {
     "over": 410,
     "gone": 410,
     "answered": 409,
-    "nothing": 409,
-    "late": 409,
     "busy": 409,
     "slow": 429,
 }

@@ -67,7 +67,6 @@ ROUTES: dict[str, OwnerRole] = {
     "POST /c/{number}/preview/api/worker/skip": "viewer",
     "POST /c/{number}/preview/api/worker/training": "viewer",
     "POST /c/{number}/preview/work/next": "viewer",
-    "POST /c/{number}/preview/work/undo": "viewer",
     # secrets, and what only leads to changes
     "GET /api/campaigns/{number}/prolific/submissions": "editor",
     "GET /api/campaigns/{number}/signing-key": "editor",

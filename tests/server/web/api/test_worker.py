@@ -1,4 +1,4 @@
-"""What workers do over the API: next, answer, skip, undo."""
+"""What workers do over the API: next, answer, skip."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def test_a_repeated_submit_gets_the_first_result_and_counts_once(app: Lab) -> No
     lease = worker.next()["task"]["lease"]
     first = worker.answer(lease, "yes", key="same")
     assert worker.answer(lease, "no", key="same").json() == first.json()
-    assert worker.answer(lease, "no", key="other").status_code == 409
+    refused = worker.answer(lease, "no", key="other")
+    assert (refused.status_code, refused.json()["error"]) == (409, "answered")
+    assert worker.call("skip", lease=lease, key="third").status_code == 409
     assert app.get(f"/api/campaigns/{number}").json()["answers"]["counted"] == 1
 
 
@@ -75,35 +77,6 @@ def test_a_clock_set_back_does_not_block_leases_forever(app: Lab) -> None:
     assert eager.next()["reason"] == "wait"
     assert app.store.ask(ExpireLeases()) == 1
     assert eager.next()["task"]
-
-
-def test_undo_brings_the_question_back(app: Lab) -> None:
-    number = app.campaign()
-    worker = app.worker(number)
-    lease = worker.next()["task"]["lease"]
-    worker.answer(lease, "no", key="a")
-    undone = worker.call("undo", key="u")
-    assert undone.json()["task"]["lease"] == lease
-    assert worker.call("undo", key="u").json() == undone.json()  # sent twice
-    assert worker.call("undo", key="v").status_code == 409
-    assert worker.answer(lease, "yes", key="a").json()["fate"] == "counted"  # the first result
-    assert worker.answer(lease, "yes", key="b").json()["fate"] == "counted"
-    standing = app.get(f"/api/campaigns/{number}/answers").text.splitlines()
-    assert len(standing) == 2
-    assert standing[1].endswith(",1")
-    assert app.store.read(lambda c: verify(c, number))["agrees"]
-
-
-def test_undo_is_refused_once_the_item_is_finished_or_somebody_answered(app: Lab) -> None:
-    number = app.campaign("task,text\na,one\n", example="table1", workers=4)
-    one, two = app.worker(number), app.worker(number)
-    one.work("no")
-    two.work("no")
-    assert one.call("undo", key="u").json()["error"] == "late"
-    number = app.campaign("task,text\na,one\n", example="table1", workers=0)
-    last = app.worker(number)
-    last.work("yes")
-    assert last.call("undo", key="u").json()["error"] == "late"
 
 
 def skipped(worker: Worker) -> bool:

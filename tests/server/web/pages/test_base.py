@@ -44,7 +44,7 @@ def test_a_failure_shows_a_page_without_a_traceback(app: Lab, monkeypatch, caplo
 DOORS = {"/login", "/w/{token}", "/join/{token}", "/tokens.css"}
 
 
-WORK = {"/work", "/work/next", "/work/undo", "/work/training"}
+WORK = {"/work", "/work/next", "/work/training"}
 
 
 def test_every_page_is_closed_to_strangers_and_to_workers(app: Lab) -> None:

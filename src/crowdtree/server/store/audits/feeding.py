@@ -14,7 +14,6 @@ from crowdtree.policies import Answer
 from crowdtree.server.store.audits.stored import AuditCache, latest_audit, read_checks
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.sql import Query, fetch
-from crowdtree.server.store.db.states import STANDS
 from crowdtree.server.store.db.tables import checks, items
 from crowdtree.server.store.owner.revisions import revise
 from crowdtree.server.store.serving.cache import ServingCache
@@ -33,9 +32,9 @@ class SaidAnswer(NamedTuple):
 
 ANSWERS = Query(
     SaidAnswer,
-    f"""SELECT id, item_id, question, value, skill FROM answers WHERE item_id IN :ids
+    """SELECT id, item_id, question, value, skill FROM answers WHERE item_id IN :ids
     AND kind = 'answer' AND fate IN ('counted', 'surplus', 'late')
-    AND COALESCE(revised_fate, '') <> 'excluded' AND {STANDS} ORDER BY id""",
+    AND COALESCE(revised_fate, '') <> 'excluded' ORDER BY id""",
 )
 
 

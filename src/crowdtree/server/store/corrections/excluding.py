@@ -141,9 +141,7 @@ def planned(
     present = still_excluded(connection, campaign.id)
     found, answered = [], False
     for worker in dict.fromkeys(workers):
-        lines = sa.select(sa.func.min(answers.c.id)).where(
-            answers.c.worker_id == worker, answers.c.kind != "undo"
-        )
+        lines = sa.select(sa.func.min(answers.c.id)).where(answers.c.worker_id == worker)
         if since is not None:
             lines = lines.where(answers.c.at >= since)
         first = connection.execute(lines).scalar_one()

@@ -111,9 +111,9 @@ SCAN_QUESTIONS = Query(
 LOCK_ITEM = Sql("SELECT id FROM items WHERE id = :id AND revision = :revision {skip items}")
 ADD_LEASE = Query(
     LeaseKey,
-    f"""INSERT INTO leases (nonce, campaign_id, item_id, worker_id, question, state, attempts,
+    f"""INSERT INTO leases (nonce, campaign_id, item_id, worker_id, question, state,
     given_at, expires_at) VALUES (:nonce, :campaign, :item, :worker, :question,
-    {LeaseState.ACTIVE:d}, 0, :now, :expires) ON CONFLICT (item_id, worker_id, question)
+    {LeaseState.ACTIVE:d}, :now, :expires) ON CONFLICT (item_id, worker_id, question)
     DO UPDATE SET state = {LeaseState.ACTIVE:d}, given_at = :now, expires_at = :expires
     WHERE leases.state = {LeaseState.EXPIRED:d} RETURNING id, nonce""",
 )
@@ -207,7 +207,7 @@ NEW_ITEMS = Query(
         AND items.status = {ItemStatus.NEW:d} ORDER BY items.id LIMIT :most) i
     WHERE c.id IN :ids ORDER BY 1, 2""",
 )
-_LEASE = """INSERT INTO leases (nonce, campaign_id, item_id, worker_id, question, state, attempts,
+_LEASE = """INSERT INTO leases (nonce, campaign_id, item_id, worker_id, question, state,
     given_at, expires_at)"""
 TAKE_OFFERS = Query(
     Grant,
@@ -220,7 +220,7 @@ TAKE_OFFERS = Query(
         WHERE open_questions.id IN :ids ORDER BY open_questions.id
         {{skip open_questions, items}}),
     leased AS ({_LEASE} SELECT r.nonce, r.campaign_id, locked.item_id, r.worker_id,
-        locked.question, {LeaseState.ACTIVE:d}, 0, :now, r.expires_at
+        locked.question, {LeaseState.ACTIVE:d}, :now, r.expires_at
         FROM r JOIN locked ON locked.id = r.offer
         WHERE r.place <= locked.needed AND NOT EXISTS (SELECT 1 FROM leases
         WHERE leases.item_id = locked.item_id AND leases.worker_id = r.worker_id
@@ -250,7 +250,7 @@ START_ITEMS = Query(
     opened AS (UPDATE items SET status = {ItemStatus.OPEN:d}, revision = r.revision
         FROM locked JOIN r ON r.item_id = locked.id WHERE items.id = locked.id),
     leased AS ({_LEASE} SELECT r.nonce, r.campaign_id, r.item_id, r.worker_id, r.question,
-        {LeaseState.ACTIVE:d}, 0, :now, r.expires_at
+        {LeaseState.ACTIVE:d}, :now, r.expires_at
         FROM r JOIN locked ON locked.id = r.item_id
         RETURNING id, nonce, worker_id, item_id, question),
     added AS (INSERT INTO open_questions (campaign_id, item_id, question, needed)

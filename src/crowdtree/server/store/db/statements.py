@@ -218,7 +218,6 @@ class Lease:
     worker_id: int
     question: int
     state: int
-    attempts: int
     given_at: float
     expires_at: float
     changed: bool = False
@@ -369,7 +368,7 @@ LABELS_OF_ITEMS = Query(
 )
 LEASES_OF_ITEMS = Query(
     Lease,
-    f"""SELECT id, nonce, item_id, worker_id, question, state, attempts, given_at, expires_at
+    f"""SELECT id, nonce, item_id, worker_id, question, state, given_at, expires_at
     FROM leases WHERE item_id {{of items}} AND ({LIVE} OR id IN :leases)""",
 )
 _LOG = """SELECT id, item_id, question, worker_id, value, kind, key, lease_id, skill, weight, fate,
@@ -391,18 +390,6 @@ OVERDUE_ITEMS = Sql(
 ANSWER_BY_KEY = Query(
     Outcome, "SELECT fate, overdue FROM answers WHERE lease_id = :lease AND key = :key"
 )
-LAST_ANSWER = Query(
-    LastAnswer,
-    """SELECT id, item_id, lease_id, question, kind, key, fate, price, value, overdue FROM answers
-    WHERE worker_id = :worker ORDER BY id DESC LIMIT 1""",
-)
-ANSWERED_SINCE = Sql(
-    f"""SELECT 1 FROM answers JOIN leases ON leases.id = answers.lease_id
-    WHERE answers.item_id = :item AND answers.id > :after AND answers.worker_id <> :worker
-    AND leases.state IN ({LeaseState.ANSWERED:d}, {LeaseState.SKIPPED:d}) LIMIT 1"""
-)
-"""Whether somebody else has answered or skipped a question about an item, and not undone it."""
-
 ITEM = Query(Item, "SELECT id, task, payload FROM items WHERE id = :id")
 GOLD_ITEMS = Query(
     GoldItem,
@@ -423,7 +410,7 @@ ADD_ACTIVITY = many(
 )
 ADD_ANSWER = many(insert("answers", NewAnswer))
 SAVE_LEASE = many(
-    """UPDATE leases SET state = :state, attempts = :attempts, given_at = :given_at,
+    """UPDATE leases SET state = :state, given_at = :given_at,
     expires_at = :expires_at WHERE id = :id"""
 )
 RELEASE_LEASES = Sql(
@@ -470,7 +457,7 @@ class Judgement(NamedTuple):
 
 
 RELEARN = -1
-"""Value of `gold` in a judgement that was taken back: recompute the record from the log."""
+"""Value of `gold` in a judgement that says: recompute the record from the log."""
 
 
 class WorkerRecord(NamedTuple):

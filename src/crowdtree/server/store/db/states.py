@@ -1,4 +1,4 @@
-"""States of items and leases, and which answers stand, as SQL text writes them."""
+"""States of items and leases, as SQL text writes them."""
 
 from __future__ import annotations
 
@@ -42,12 +42,6 @@ LIVE_LEASES = (LeaseState.ACTIVE, LeaseState.WITHDRAWN)
 GIVEN_BACK = 0.0
 """When a lease expires that its worker gave back: long ago, and not held against the worker."""
 
-
-STANDS = """NOT EXISTS (SELECT 1 FROM answers AS later WHERE later.lease_id = answers.lease_id
-    AND later.kind = 'undo' AND later.id > answers.id)"""
-"""The rule of :func:`crowdtree.campaign.engine.after_undos` in SQL. The lines of the log about one
-lease alternate between an answer or skip and an undo, so what has a later undo was taken back.
-"""
 MOST_DIGITS = 18
 """Longest lease number; more digits would not fit a column of the database."""
 

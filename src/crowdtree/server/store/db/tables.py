@@ -14,7 +14,7 @@ from sqlalchemy.types import TypeEngine
 
 from crowdtree.server.store.db.states import LIVE_LEASES, LeaseState
 
-SCHEMA_VERSION = "2"
+SCHEMA_VERSION = "4"
 """To be increased with every change of the tables."""
 metadata = sa.MetaData(
     naming_convention={
@@ -276,7 +276,6 @@ leases = sa.Table(
     _ref("worker_id", "workers"),
     sa.Column("question", sa.Integer, nullable=False),
     _number("state", sa.SmallInteger),
-    _count("attempts"),
     _number("given_at", sa.Float),
     _number("expires_at", sa.Float),
     sa.UniqueConstraint("item_id", "worker_id", "question"),
@@ -311,7 +310,7 @@ answers = sa.Table(
     _number("at", sa.Float),
     sa.Column("revised_fate", sa.Text),
     _text("report"),
-    sa.UniqueConstraint("lease_id", "key"),
+    sa.UniqueConstraint("lease_id"),
     sa.Index("ix_answers_item_id_id", "item_id", "id"),
     sa.Index("ix_answers_campaign_id_id", "campaign_id", "id"),
     sa.Index("ix_answers_worker_id_id", "worker_id", "id"),
@@ -454,7 +453,6 @@ webhooks = sa.Table(
     sa.Column("secret", sa.Text, nullable=False),
     _number("sent_label_id", BigId),
     _number("sent_withdrawal_id", BigId),
-    _number("finish_sent", sa.SmallInteger),
     _number("sent_activity_id", BigId),
     _count("failures"),
     _number("next_try_at", sa.Float),
@@ -463,7 +461,8 @@ webhooks = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# The last messages of each webhook, for the owner's page.
+# The last messages of each webhook, at most one of which has not arrived: it reports the rows of a
+# feed up to `last_id`.
 deliveries = sa.Table(
     "deliveries",
     metadata,
@@ -472,7 +471,11 @@ deliveries = sa.Table(
     _number("at", sa.Float),
     sa.Column("message", sa.Text, nullable=False),
     sa.Column("event", sa.Text, nullable=False),
-    _count("labels"),
+    sa.Column("feed", sa.Text, nullable=False),
+    _number("last_id", BigId),
+    _count("rows"),
+    _count("attempts"),
+    _number("arrived", sa.SmallInteger),
     _text("error"),
     sa.Index("ix_deliveries_webhook_id_id", "webhook_id", "id"),
     sqlite_autoincrement=True,

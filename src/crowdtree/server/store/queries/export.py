@@ -9,7 +9,7 @@ from typing import Any, TypedDict, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.server.store.db.states import STANDS, ItemStatus
+from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import answers, checks, items, labels, workers
 from crowdtree.server.store.queries.corrections import last_corrections
 from crowdtree.server.store.types import JsonObject
@@ -172,12 +172,12 @@ def answer_rows(
 ) -> list[AnswerRow]:
     """Read the next lines of the log after a position, in order.
 
-    With `standing`, only answers, without those that were taken back or excluded.
+    With `standing`, only answers, without those that were excluded.
     """
     kept: list[sa.ColumnElement[bool]] = []
     if standing:
         excluded = sa.func.coalesce(answers.c.revised_fate, "") == "excluded"
-        kept = [answers.c.kind == "answer", ~excluded, sa.literal_column(STANDS, sa.Boolean)]
+        kept = [answers.c.kind == "answer", ~excluded]
     found = connection.execute(
         sa.select(answers, items.c.task, workers.c.name)
         .join(items, items.c.id == answers.c.item_id)

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypedDict, cast
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign.engine import after_undos
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.io.items import MEDIA
 from crowdtree.server.store.db.campaign_row import get_campaign
@@ -293,22 +292,13 @@ def item_trace(connection: Connection, number: int, item: int) -> ItemTrace:
     }
 
 
-def fates_now(lines: Sequence[HistoryLine]) -> list[str]:
-    """Fates of the lines as they are now: those that were taken back are ``"undone"``."""
-    about = [(line["worker_id"], line["question"]) for line in lines]
-    return after_undos(about, [line["fate"] for line in lines])
-
-
 def votes_so_far(trace: ItemTrace, questions: Sequence[str]) -> list[Votes]:
     """Votes by question, in order: from the label, or counted while the item is open."""
     if trace["label"] is not None:
         found: list[Votes] = json.loads(trace["label"]["path"])
         return found
-    lines = trace["answers"]
-    fates = fates_now(lines)
     return counted_votes(
-        questions,
-        [(line["question"], line["value"], f) for line, f in zip(lines, fates, strict=True)],
+        questions, [(line["question"], line["value"], line["fate"]) for line in trace["answers"]]
     )
 
 

@@ -25,7 +25,6 @@ from crowdtree.server.store.db.sql import (
     exists,
     fetch,
     fetch_ids,
-    fetch_one,
     fetch_sorted,
 )
 from crowdtree.server.store.db.statements import EXCLUSIONS
@@ -42,7 +41,6 @@ class Line(NamedTuple):
 
     id: int
     item_id: int
-    lease_id: int
     worker_id: int
     question: int
     value: int | None
@@ -73,9 +71,6 @@ LINES = Query(
     ORDER BY id LIMIT :most""",
 )
 LINES_OF_ITEMS = Query(Line, f"{_LINE} WHERE item_id IN :ids AND id < :before ORDER BY item_id, id")
-TAKEN_BACK = Query(
-    Line, f"{_LINE} WHERE lease_id = :lease AND id < :before ORDER BY id DESC LIMIT 1"
-)
 ITEMS = Sql(
     """SELECT id FROM items WHERE +campaign_id = :campaign AND id > :after
     ORDER BY id LIMIT :most"""
@@ -145,13 +140,7 @@ class LoggedPast:
         return any(map(self._excluded, lines))
 
     def _excluded(self, line: Line) -> bool:
-        return line.kind != "undo" and any(
-            found.covers(line.worker_id, line.id) for found in self.exclusions
-        )
-
-    def taken_back(self, undo: Line) -> Line | None:
-        """Find the line that an undo is about."""
-        return fetch_one(self.connection, TAKEN_BACK, lease=undo.lease_id, before=undo.id)
+        return any(found.covers(line.worker_id, line.id) for found in self.exclusions)
 
     def of(self, item: str) -> PastItem:
         """Find the answers about an item."""
@@ -174,10 +163,6 @@ class LoggedPast:
         """Go on to the next line."""
         self.before = position + 1
 
-    def remove(self, _item: str, _said: Said, /) -> None:
-        """Go on past the undo, which takes the answer back."""
-        self.before += 1
-
     def _lines(self, ids: list[int]) -> list[Line]:
         return fetch(self.connection, LINES_OF_ITEMS, ids=ids, before=self.before)
 
@@ -186,20 +171,12 @@ class LoggedPast:
         if not lines or lines[0].id <= self.after:
             return PastItem(None, [])
         counted = [line for line in lines if line.counted]
-        undone: dict[int, int] = {line.lease_id: line.id for line in lines if line.kind == "undo"}
-        standing = [line for line in counted if line.id > undone.get(line.lease_id, 0)]
-        return PastItem(counted[0].id if counted else None, [Said(x.answer) for x in standing])
+        return PastItem(counted[0].id if counted else None, [Said(x.answer) for x in counted])
 
 
 def take(monitor: Monitor, past: LoggedPast, line: Line) -> None:
     """Show a line of the log to a monitor, if it changes what has counted."""
     past.before, past.empty = line.id, bool(line.first)
-    item = str(line.item_id)
-    if line.counted:
-        if not past.left_out(line):
-            monitor.observe(item, line.answer, position=line.id)
-    elif line.kind == "undo" and line.fate == "undone" and not past.left_out(line):
-        gone = past.taken_back(line)
-        if gone is not None and gone.counted:
-            monitor.withdraw(item, gone.answer)
+    if line.counted and not past.left_out(line):
+        monitor.observe(str(line.item_id), line.answer, position=line.id)
     past.before, past.empty = line.id + 1, False

@@ -8,7 +8,7 @@ from typing import TypedDict
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.server.store.db.states import STANDS, ItemStatus
+from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import answers, items, workers
 from crowdtree.server.store.queries.export import PIECE, worker_name
 
@@ -33,9 +33,8 @@ class ReportRow(TypedDict):
 
 
 def _standing(number: int) -> tuple[sa.ColumnElement[bool], ...]:
-    """Reports of a campaign that were not taken back."""
-    kept = sa.literal_column(STANDS, sa.Boolean)
-    return answers.c.campaign_id == number, answers.c.report != "", kept
+    """Reports of a campaign."""
+    return answers.c.campaign_id == number, answers.c.report != ""
 
 
 def report_rows(

@@ -1,7 +1,7 @@
 """Replay the plain items of a plan many at a time, for campaigns of a million items.
 
-An item is plain if it is not gold, was never revised, held back or checked, and has no skips or
-undos: then its replay is a walk down the tree, which NumPy does for thousands of items together. An
+An item is plain if it is not gold, was never revised, held back or checked, and has no skips:
+then its replay is a walk down the tree, which NumPy does for thousands of items together. An
 item that agrees with its replay here in everything that :mod:`crowdtree.server.store.replay.verify`
 compares is counted; every other item is left to that module, which says what differs. So whatever
 changes the replay of a plan (:func:`crowdtree.campaign.engine.advance`) must be handled here, or
@@ -48,7 +48,7 @@ _MINE = "item_id BETWEEN :first AND :last AND +{table}.campaign_id = :campaign"
 """The sign keeps SQLite from going through all rows of the campaign for every page."""
 LINES = Sql(
     f"""SELECT leases.item_id, leases.id, leases.worker_id, leases.question, leases.state,
-    leases.attempts, COALESCE(answers.id, 0), COALESCE(answers.value, -1),
+    COALESCE(answers.id, 0), COALESCE(answers.value, -1),
     CASE WHEN answers.id IS NULL THEN {NO_LINE}
         WHEN answers.kind <> 'answer' OR answers.revised_fate IS NOT NULL THEN -1
         WHEN answers.fate = 'counted' THEN {COUNTED} WHEN answers.fate = 'surplus' THEN {SURPLUS}
@@ -77,7 +77,6 @@ class _Lines:
     worker: Ints
     question: Ints
     state: Ints
-    attempts: Ints
     line: Ints
     value: Ints
     fate: Ints
@@ -89,11 +88,11 @@ class _Lines:
     def read(cls, connection: Connection, ids: Ints, span: dict[str, int]) -> _Lines:
         pieces = fetch_pieces(connection, LINES, **span)
         tables = [np.array(rows, dtype=np.float64) for rows in pieces]
-        table = np.concatenate([np.zeros((0, 12)), *tables])
-        table = table[np.lexsort((table[:, 6], table[:, 0]))].T
+        table = np.concatenate([np.zeros((0, 11)), *tables])
+        table = table[np.lexsort((table[:, 5], table[:, 0]))].T
         columns = [column.astype(np.int64) for column in table]
         columns[0] = np.searchsorted(ids, columns[0])
-        made: list[Any] = [*columns[:9], table[9], *columns[10:]]
+        made: list[Any] = [*columns[:8], table[8], *columns[9:]]
         return cls(*made)
 
     def chosen(self, rows: Bools | Ints) -> _Lines:
@@ -435,8 +434,8 @@ def _within(which: Bools, begins: Bools) -> Ints:
 def _leases_agree(lines: _Lines, policy: PlanPolicy) -> Bools:
     """Whether each lease has one answer and says so, or has none."""
     answered = (lines.fate >= 0) & (lines.fate < NO_LINE)
-    answered &= (lines.attempts == 1) & (lines.state == LeaseState.ANSWERED)
-    waiting = (lines.fate == NO_LINE) & (lines.attempts == 0)
+    answered &= lines.state == LeaseState.ANSWERED
+    waiting = lines.fate == NO_LINE
     waiting &= np.isin(lines.state, (LeaseState.ACTIVE, LeaseState.EXPIRED, LeaseState.WITHDRAWN))
     known = (lines.question >= 0) & (lines.question < policy.problem.n_questions)
     count = policy.problem.n_answers[np.where(known, lines.question, 0)]

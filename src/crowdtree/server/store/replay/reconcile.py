@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign.engine import ItemState, after_undos, stands
+from crowdtree.campaign.engine import ItemState
 from crowdtree.policies.base import HANDED_OVER
 from crowdtree.server.store.db.campaign_row import flows, tally
 from crowdtree.server.store.db.sql import Sql, exists, fetch_ids
@@ -148,18 +148,12 @@ class Sums:
                 self.tallies[f"label_nanos:{label.label}"] += nanos
 
     def _add_log(self, stored: StoredItem) -> None:
-        """Add the lines of an item; whatever was taken back counts in neither direction."""
-        log = stored.log
-        fates = after_undos([line.lease_id for line in log], [line.fate for line in log])
-        for line, now in zip(log, fates, strict=True):
+        """Add the lines of an item."""
+        for line in stored.log:
             worker = self.workers[line.worker_id]
             self.tallies["spent"] += line.price
             worker["earned"] += line.price
-            if line.kind == "undo":
-                continue
             self.tallies[f"asked:{line.question}"] += 1
-            if not stands(now):
-                continue
             self.tallies[f"fate:{line.fate}"] += 1
             worker["answers" if line.kind == "answer" else "skips"] += 1
             worker["accepted"] += is_accepted(line.kind, line.fate, line.overdue)

@@ -40,7 +40,7 @@ QUESTIONS = Query(
 )
 LEASES = Query(
     Lease,
-    """SELECT id, nonce, item_id, worker_id, question, state, attempts, given_at, expires_at
+    """SELECT id, nonce, item_id, worker_id, question, state, given_at, expires_at
     FROM leases WHERE item_id IN :ids ORDER BY id""",
 )
 

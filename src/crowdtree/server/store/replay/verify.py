@@ -68,9 +68,9 @@ FINISH_NOTED = Sql(
 LEASE_STATES = {
     "answer": (LeaseState.ANSWERED,),
     "skip": (LeaseState.SKIPPED,),
-    "undo": (LeaseState.ACTIVE, LeaseState.EXPIRED, LeaseState.WITHDRAWN),
+    "": (LeaseState.ACTIVE, LeaseState.EXPIRED, LeaseState.WITHDRAWN),
 }
-"""States that a lease can have after the last line about it; without a line as after an undo."""
+"""States that a lease can have by the kind of the line about it, or without a line."""
 
 
 class Verification(TypedDict):
@@ -320,21 +320,17 @@ def _revised_fates(stored: StoredItem, item: ItemState) -> Iterator[str]:
 
 
 def _lease_lines(stored: StoredItem) -> Iterator[str]:
-    """Compare each lease with its lines of the log: an answer or skip, an undo, and so on."""
+    """Compare each lease with its line of the log, if it has one."""
     lines: dict[int, list[str]] = {}
     for line in stored.log:
         lines.setdefault(line.lease_id, []).append(line.kind)
     for lease in stored.leases:
-        kinds = lines.pop(lease.id, [])
+        kinds = lines.pop(lease.id, [""])
         what = f"lease {lease.id} (worker {lease.worker_id}, question {lease.question})"
-        given = [kind for kind in kinds if kind != "undo"]
-        if len(given) != lease.attempts:
-            yield f"{what} was answered {lease.attempts} times, in the log {len(given)} times"
-        if any((kind == "undo") != bool(place % 2) for place, kind in enumerate(kinds)):
-            yield f"{what} has the lines {', '.join(kinds)}: answers and undos must alternate"
-        last = kinds[-1] if kinds else "undo"
-        if lease.state not in LEASE_STATES.get(last, LEASE_STATES["undo"]):
-            yield f"{what} is in state {lease.state}, but its last line is {last!r}"
+        if len(kinds) > 1:
+            yield f"{what} has the lines {', '.join(kinds)}: expected one answer or skip"
+        if lease.state not in LEASE_STATES.get(kinds[-1], ()):
+            yield f"{what} is in state {lease.state}, but its line is {kinds[-1]!r}"
     for number in lines:
         yield f"has answers to lease {number}, which is not one of its leases"
 
@@ -347,7 +343,7 @@ def _gold(campaign: ServedCampaign, stored: StoredItem) -> Iterator[str]:
     if stored.questions or stored.status not in (ItemStatus.GOLD, ItemStatus.WITHDRAWN):
         yield "is gold, but is treated like an ordinary item"
     for line in stored.log:
-        if line.fate not in ("gold", "undone"):
+        if line.fate != "gold":
             yield f"is gold, but an answer to it was {line.fate}"
     for lease in stored.leases:
         if campaign.problem.outcome[lease.question, stored.gold] == DASH:

@@ -1,63 +1,40 @@
-"""Taking answers, skips and undos: checked inside the transaction, decided by the engine."""
+"""Taking answers and skips: checked inside the transaction, decided by the engine."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
 
-from crowdtree.campaign.engine import Event, Kind, stands
-from crowdtree.policies import Answer, Label
+from crowdtree.campaign.engine import Event
 from crowdtree.server.store.db import statements as sql
-from crowdtree.server.store.db.sql import exists, fetch, fetch_one
+from crowdtree.server.store.db.sql import fetch_one
 from crowdtree.server.store.db.statements import Lease, Worker
-from crowdtree.server.store.db.states import LeaseState, lease_token, split_lease
+from crowdtree.server.store.db.states import LeaseState, split_lease
 from crowdtree.server.store.errors import Refused
-from crowdtree.server.store.serving.commands import Submit, Taken, Task, Undo, Undone
-from crowdtree.server.store.serving.item import OpenItem, make_task
+from crowdtree.server.store.serving.commands import Submit, Taken
+from crowdtree.server.store.serving.item import OpenItem
 from crowdtree.server.store.serving.newcomers import ready_label
-from crowdtree.server.store.serving.record import is_accepted, lease_seconds, skip_weight
+from crowdtree.server.store.serving.record import is_accepted, skip_weight
 from crowdtree.server.store.serving.settle import settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 
-MOST_ATTEMPTS = 10
-"""Times that a question can be answered: the log keeps each, and the activity each report."""
 
-
-def submit_all(unit: UnitOfWork, requests: Sequence[Submit | Undo]) -> None:
-    """Take answers, skips and undos, in order."""
-    leases = [split_lease(r.lease)[0] for r in requests if isinstance(r, Submit)]
+def submit_all(unit: UnitOfWork, requests: Sequence[Submit]) -> None:
+    """Take answers and skips, in order."""
+    leases = [split_lease(request.lease)[0] for request in requests]
     unit.load([request.token_hash for request in requests], leases)
-    undoing = [
-        r.token_hash for r in requests if isinstance(r, Undo) and r.token_hash in unit.workers
-    ]
-    last = [_last_answer(unit, unit.workers[token_hash]) for token_hash in undoing]
-    ids = [row.item_id for row in last if row is not None]
-    if ids:
-        unit.load_items(ids)
     for request in requests:
         try:
-            worker = unit.worker(request.token_hash)
-            if isinstance(request, Submit):
-                request.result = _submit(unit, worker, request)
-            else:
-                request.result = _undo(unit, worker, request)
+            request.result = _submit(unit, unit.worker(request.token_hash), request)
         except Refused as error:
             request.error = error
-
-
-def _last_answer(unit: UnitOfWork, worker: Worker) -> sql.LastAnswer | None:
-    return fetch_one(unit.connection, sql.LAST_ANSWER, worker=worker.id)
 
 
 def _submit(unit: UnitOfWork, worker: Worker, request: Submit) -> Taken:
     """Take one answer or skip; a repeated one gets the result of the first."""
     item, lease = _leased(unit, worker, request.lease)
-    if lease.attempts:
-        first = _earlier(unit, lease, request.key)
-        if first is not None:
-            return _taken(first, request.kind)
     if lease.state in (LeaseState.ANSWERED, LeaseState.SKIPPED):
-        raise Refused("answered")
+        return _taken(_earlier(unit, lease, request.key), request.kind)
     if item.gold is not None:
         return _answer_gold(unit, worker, request, item, lease, item.gold)
     fate, price = _advance(unit, worker, request, item, lease)
@@ -74,15 +51,15 @@ def _leased(unit: UnitOfWork, worker: Worker, token: str) -> tuple[OpenItem, Lea
     raise Refused("gone")
 
 
-def _earlier(unit: UnitOfWork, lease: Lease, key: str) -> sql.Outcome | None:
-    """Find an answer with the same key, in the database or earlier in this transaction."""
+def _earlier(unit: UnitOfWork, lease: Lease, key: str) -> sql.Outcome:
+    """Find the answer with the same key, in the database or earlier in this transaction."""
     found = fetch_one(unit.connection, sql.ANSWER_BY_KEY, lease=lease.id, key=key)
     if found is not None:
         return found
     for row in unit.answers:
         if row.lease_id == lease.id and row.key == key:
             return sql.Outcome(row.fate, row.overdue)
-    return None
+    raise Refused("answered")
 
 
 def _advance(
@@ -166,24 +143,27 @@ def _record(
 ) -> Taken:
     """Append the answer to the log and to the counts."""
     skipped = request.kind == "skip"
-    line = _line(
-        unit,
-        worker,
-        item,
-        lease,
-        request.key,
+    line = sql.NewAnswer(
+        campaign_id=item.campaign.id,
+        item_id=item.id,
+        lease_id=lease.id,
+        worker_id=worker.id,
+        question=lease.question,
         kind=request.kind,
         value=request.value,
+        key=request.key,
+        skill=worker.used_skill,
         weight=_weight(unit, worker, request.kind),
         fate=fate,
+        overdue=int(lease.overdue(unit.now)),
         price=price,
+        at=unit.now,
         report=request.report,
     )
     if request.report:
         detail = {"worker": worker.id, "task": item.task, "report": request.report}
         unit.note(item.campaign.id, "report", detail)
     unit.answers.append(line)
-    lease.attempts += 1
     lease.become(LeaseState.SKIPPED if skipped else LeaseState.ANSWERED)
     delta = unit.deltas[worker.id]
     delta.skips += skipped
@@ -198,164 +178,6 @@ def _record(
     if item.gold is None:
         settle(unit, item)
     return _taken(sql.Outcome(fate, line.overdue), request.kind)
-
-
-def _line(
-    unit: UnitOfWork,
-    worker: Worker,
-    item: OpenItem,
-    lease: Lease,
-    key: str,
-    *,
-    kind: Kind,
-    fate: str,
-    price: int,
-    value: int | None = None,
-    weight: float = 1.0,
-    report: str = "",
-) -> sql.NewAnswer:
-    """Make a line of the log."""
-    return sql.NewAnswer(
-        campaign_id=item.campaign.id,
-        item_id=item.id,
-        lease_id=lease.id,
-        worker_id=worker.id,
-        question=lease.question,
-        kind=kind,
-        value=value,
-        key=key,
-        skill=worker.used_skill,
-        weight=weight,
-        fate=fate,
-        overdue=int(lease.overdue(unit.now)),
-        price=price,
-        at=unit.now,
-        report=report,
-    )
-
-
-# -------------------------------------------------------------------------------- undo
-
-
-def _undo(unit: UnitOfWork, worker: Worker, request: Undo) -> Undone:
-    """Take back the worker's last answer or skip, and hand the question out again."""
-    last = _last_answer(unit, worker)
-    if last is None or any(row.worker_id == worker.id for row in unit.answers):
-        raise Refused("nothing")
-    if last.kind == "undo":
-        if last.key != request.key:
-            raise Refused("nothing.last")
-        item = unit.items[last.item_id]
-        return {"undone": True, "task": _task(unit, item, _read_lease(unit, item, last.lease_id))}
-    if last.item_id not in unit.items:
-        raise Refused("busy")
-    if last.fate == "over budget":
-        raise Refused("late")
-    item = unit.items[last.item_id]
-    lease = item.leases.get(last.lease_id) or _read_lease(unit, item, last.lease_id)
-    key_used = fetch_one(unit.connection, sql.ANSWER_BY_KEY, lease=lease.id, key=request.key)
-    if key_used is not None:
-        raise Refused("nothing.key")
-    if lease.attempts >= MOST_ATTEMPTS:
-        raise Refused("late.often")
-    full_price = item.campaign.settings.price_micros
-    budget = unit.budgets.get(item.campaign.id)
-    more = full_price - last.price  # what the question may cost when it is handed out again
-    if budget is not None and more > 0 and not budget.allows(more):
-        raise Refused("late.money")
-    if item.gold is None:
-        _undo_in_engine(unit, worker, item, lease, request.key)
-    else:
-        _refuse_as_ordinary(unit, worker, item, last)
-    if item.gold is not None and last.value is not None:
-        unit.judgements.append(
-            sql.Judgement(worker.id, last.question, last.value, item.gold, 0.0, gold=sql.RELEARN)
-        )
-    _record_undo(unit, worker, item, lease, request.key, last)
-    lease.given_at = unit.now
-    lease.expires_at = unit.now + lease_seconds(item.campaign.settings, worker.lapses)
-    lease.become(LeaseState.ACTIVE)
-    if budget is not None:
-        budget.add(spent=-last.price, reserved=full_price)
-    if item.gold is None:
-        settle(unit, item)
-    return {"undone": True, "task": _task(unit, item, lease)}
-
-
-def _record_undo(
-    unit: UnitOfWork, worker: Worker, item: OpenItem, lease: Lease, key: str, last: sql.LastAnswer
-) -> None:
-    """Append the undo to the log, and subtract the answer from the counts."""
-    delta = unit.deltas[worker.id]
-    delta.answers -= last.kind == "answer"
-    delta.accepted -= is_accepted(last.kind, last.fate, last.overdue)
-    delta.skips -= last.kind == "skip"
-    delta.overdue -= last.overdue
-    delta.earned -= last.price
-    unit.count(item.campaign.id, f"fate:{last.fate}", -1)
-    unit.count(item.campaign.id, "spent", -last.price)
-    line = _line(unit, worker, item, lease, key, kind="undo", fate="undone", price=-last.price)
-    unit.answers.append(line)
-
-
-def _refuse_as_ordinary(
-    unit: UnitOfWork, worker: Worker, item: OpenItem, last: sql.LastAnswer
-) -> None:
-    """Refuse to undo an answer to a gold item where that of an ordinary item could not be undone.
-
-    An undo that is always possible would tell workers which items are gold.
-    """
-    if _would_label(item, last.question, last.value):
-        raise Refused("late.finished")
-    facts = {"item": item.id, "worker": worker.id, "after": last.id}
-    if any(row.item_id == item.id for row in unit.answers) or exists(
-        unit.connection, sql.ANSWERED_SINCE, **facts
-    ):
-        raise Refused("late.others")
-
-
-def _would_label(item: OpenItem, question: int, value: int | None) -> bool:
-    """Whether an answer to a gold item would have been the last to an ordinary one."""
-    policy = item.campaign.policy
-    state = policy.start()
-    if value is None or not policy.wants(state, question):
-        return False
-    return isinstance(policy.ask(policy.update(state, Answer(question, value))), Label)
-
-
-def _undo_in_engine(
-    unit: UnitOfWork, worker: Worker, item: OpenItem, lease: Lease, key: str
-) -> None:
-    if item.closed:
-        raise Refused("late.finished")
-    mine = (str(worker.id), lease.question)
-    standing = [
-        (event.worker, event.question)
-        for event, fate in zip(item.item.events, item.item.fates, strict=True)
-        if stands(fate)
-    ]
-    if mine not in standing:
-        raise Refused("late.unused")
-    if standing[-1] != mine:
-        raise Refused("late.others")
-    before = item.node
-    item.take(Event(item.task, lease.question, mine[0], None, "undo", f"{lease.id}:{key}"))
-    _close(unit, item)
-    unit.count_move(item.campaign, item.node, before, -1)  # the move that the answer made
-
-
-def _task(unit: UnitOfWork, item: OpenItem, lease: Lease) -> Task:
-    found = fetch_one(unit.connection, sql.ITEM, id=item.id)
-    payload = "{}" if found is None else found.payload
-    token, left = lease_token(lease.id, lease.nonce), lease.expires_at - unit.now
-    return make_task(item.campaign, token, lease.question, item.task, payload, left)
-
-
-def _read_lease(unit: UnitOfWork, item: OpenItem, lease_id: int) -> Lease:
-    rows = fetch(unit.connection, sql.LEASES_OF_ITEMS, ids=[item.id], leases=[lease_id])
-    for row in rows:
-        item.leases.setdefault(row.id, row)
-    return item.leases[lease_id]
 
 
 def _taken(outcome: sql.Outcome, kind: str) -> Taken:

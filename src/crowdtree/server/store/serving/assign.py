@@ -37,7 +37,6 @@ from crowdtree.server.store.serving.record import (
     lease_seconds,
     leases_allowed,
     take_back_after,
-    yield_seconds,
 )
 from crowdtree.server.store.serving.settle import settle
 from crowdtree.server.store.serving.training import preparation
@@ -50,8 +49,6 @@ SEARCH_SHARE = 50
 SCANNED_AT_ONCE = 50
 TAKE_BACK_SECONDS = 1.0
 """How often leases are taken back in a campaign where somebody waits."""
-WAITED_SECONDS = 30.0
-"""For how long somebody who was told to wait is expected to ask again."""
 OTHER = -2
 """Stands for any other question than the open ones in the search positions."""
 
@@ -222,22 +219,7 @@ def _refusal(
         if not unit.any_unfinished(campaign.id):
             return "finished"
         return "wait" if budget.could_allow(settings.price_micros) else "budget"
-    return "wait" if worker.lapses and _yields(unit, worker, campaign) else ""
-
-
-def _yields(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> bool:
-    """Whether others go first: somebody waits, and this worker let leases expire not long ago.
-
-    Otherwise idle people who ask all the time would get most of what is taken back from them.
-    """
-    waited = unit.cache.taken_back.get(campaign.id)
-    if waited is None or unit.now - waited > WAITED_SECONDS:
-        return False
-    lapses, since = unit.cache.lapsed.get(worker.id, (0, 0.0))
-    if lapses != worker.lapses:
-        since = unit.now
-        unit.cache.lapsed[worker.id] = (worker.lapses, since)
-    return unit.now - since < yield_seconds(campaign.settings, worker.lapses)
+    return ""
 
 
 def _why_nothing(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> str:
@@ -428,7 +410,7 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
             continue
         # Add the lease before settling, so that the engine closes the question that it replaces.
         item.leases[-1] = Lease(
-            -1, "", item.id, worker.id, mine[0], LeaseState.ACTIVE, 0, unit.now, unit.now
+            -1, "", item.id, worker.id, mine[0], LeaseState.ACTIVE, unit.now, unit.now
         )
         settle(unit, item)
         unit.write_questions([item])

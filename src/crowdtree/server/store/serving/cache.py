@@ -56,8 +56,6 @@ class ServingCache:
         """Why a worker waits, and until when that need not be checked again."""
         self.taken_back: dict[int, float] = {}
         """When leases of the idle were last taken back, by campaign."""
-        self.lapsed: dict[int, tuple[int, float]] = {}
-        """How many leases a worker had let expire, and since when that is known."""
         self.workers: dict[str, KnownWorker] = {}
         """By token. A token's worker never changes; whether it is valid is checked per request."""
         self.last_questions: dict[int, int] = {} if last_questions is None else last_questions
@@ -73,7 +71,6 @@ class ServingCache:
             self.scanned.clear()
             self.idle.clear()
             self.waiting.clear()
-            self.lapsed.clear()
             self.known.clear()
 
     def campaign(self, connection: Connection, state: sql.CampaignState) -> ServedCampaign:

@@ -49,13 +49,6 @@ class Taken(TypedDict):
     late: bool
 
 
-class Undone(TypedDict):
-    """The question that an undo hands out again."""
-
-    undone: bool
-    task: Task
-
-
 @dataclass
 class Command(Generic[T]):
     """Something to do in a transaction; `result` or `error` is set when it is done."""
@@ -88,14 +81,6 @@ class Submit(Command[Taken]):
     value: int | None
     key: str
     report: str = ""
-
-
-@dataclass
-class Undo(Command[Undone]):
-    """Take back the worker's last answer or skip."""
-
-    token_hash: str
-    key: str
 
 
 @dataclass

@@ -16,7 +16,6 @@ from crowdtree.campaign.engine import (
     Kind,
     Rules,
     advance,
-    after_undos,
     counted_answers,
     open_questions,
     replay_item,
@@ -273,12 +272,11 @@ def item_state(
 ) -> ItemState:
     """Make the engine's view of an item from its row and its part of the log."""
     lines = engine_lines(log)
-    fates = after_undos([line.lease_id for line in lines], [line.current_fate for line in lines])
     events = tuple(event_of(campaign, task, line) for line in lines)
-    told = cast(tuple[Fate, ...], tuple(fates))
+    fates = cast(tuple[Fate, ...], tuple(line.current_fate for line in lines))
     if state is None:
-        return replace(campaign.blank, item=task, events=events, fates=told, least=least)
-    return ItemState(task, campaign.policy.load(json.loads(state)), None, events, told, least)
+        return replace(campaign.blank, item=task, events=events, fates=fates, least=least)
+    return ItemState(task, campaign.policy.load(json.loads(state)), None, events, fates, least)
 
 
 def engine_lines(log: Iterable[LogLine]) -> list[LogLine]:
@@ -291,10 +289,9 @@ def fates_to_replay(
 ) -> tuple[Fate, ...]:
     """Fates of lines before an item is replayed: which stand, and which are excluded now.
 
-    An answer that was taken back stays taken back. Skips from before an item was reopened are
-    excluded as well.
+    Skips from before an item was reopened are excluded as well.
     """
-    fates = after_undos([line.lease_id for line in lines], [line.fate for line in lines])
+    fates = [line.fate for line in lines]
     for place, line in enumerate(lines):
         if stands(fates[place]) and (
             (line.kind == "skip" and line.id <= reopened_after) or campaign.excludes(line)
@@ -306,12 +303,9 @@ def fates_to_replay(
 def revised_fate(told: str, fate: str) -> str | None:
     """What to note beside a line whose worker was told one fate and that now has another.
 
-    Undos are lines of their own.
-
     >>> revised_fate("late", "counted"), revised_fate("counted", "excluded")
     ('counted', 'excluded')
-    >>> revised_fate("late", "late"), revised_fate("counted", "undone")
-    (None, None)
+    >>> revised_fate("late", "late")
     """
     return fate if fate != told and (stands(fate) or fate == "excluded") else None
 

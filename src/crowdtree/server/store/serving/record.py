@@ -15,9 +15,6 @@ MOST_HALVINGS = 10
 WAIT_SHARE = 0.1
 """Share of a lease after which it is taken back from a newcomer when others wait."""
 
-MOST_YIELD_SECONDS = 300.0
-"""How long somebody who let leases expire lets others go first, at most."""
-
 
 def skip_weight(answers: int, skips: int) -> float:
     """How much a skip counts, by the answers and skips that the worker gave before.
@@ -56,17 +53,6 @@ def take_back_after(settings: Settings) -> float:
     60.0
     """
     return max(min(LEAST_SECONDS, settings.lease_seconds), WAIT_SHARE * settings.lease_seconds)
-
-
-def yield_seconds(settings: Settings, lapses: int) -> float:
-    """Seconds for which a worker who let leases expire lets others go first who wait.
-
-    It is longer than a lease can be held then, so that idle people cannot take turns.
-
-    >>> [yield_seconds(Settings(), lapses) for lapses in (1, 2, 100)]
-    [120.0, 180.0, 300.0]
-    """
-    return min(MOST_YIELD_SECONDS, (1 + lapses) * take_back_after(settings))
 
 
 def is_accepted(kind: str, fate: str, overdue: int) -> bool:

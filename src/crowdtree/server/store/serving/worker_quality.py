@@ -16,7 +16,7 @@ from crowdtree.learning.worker_tracker import WorkerTracker
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.sql import Query, Sql, exists, fetch, run, run_many
 from crowdtree.server.store.db.statements import RELEARN, Judgement, WorkerRecord
-from crowdtree.server.store.db.states import STANDS, ItemStatus
+from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.reliability import expected_right, skill_variance, used_skill
 from crowdtree.server.store.serving.cache import ServingCache
 from crowdtree.server.store.serving.item import ServedCampaign
@@ -61,14 +61,13 @@ JUDGEMENTS_IN_LOG = Query(
     1 AS gold, answers.at AS at, answers.id AS id
     FROM answers JOIN items ON items.id = answers.item_id
     WHERE answers.worker_id = :worker AND answers.fate = 'gold' AND answers.kind = 'answer'
-    AND {STANDS}
     UNION ALL SELECT answers.worker_id, answers.question, answers.value, labels.label,
     labels.posterior_error, 0, labels.at, answers.id
     FROM answers JOIN items ON items.id = answers.item_id
     JOIN labels ON labels.item_id = answers.item_id
     WHERE answers.worker_id = :worker
     AND COALESCE(answers.revised_fate, answers.fate) = 'counted'
-    AND items.status = {ItemStatus.LABELLED:d} AND {STANDS}) AS found ORDER BY at, id""",
+    AND items.status = {ItemStatus.LABELLED:d}) AS found ORDER BY at, id""",
 )
 
 
@@ -138,7 +137,7 @@ def _blank(record: WorkerRecord, excluded: bool) -> WorkerRecord:
 def _from_log(connection: Connection, worker: int) -> list[Judgement] | None:
     """Read all evidence about a worker from the log; ``None`` while more is being written.
 
-    A step of learning cannot be reversed, so after an undo the record is recomputed from the log.
+    A step of learning cannot be reversed: where evidence no longer holds, the record is recomputed.
     """
     run(connection, DROP_PENDING, worker=worker)  # they are in the log as well
     found = fetch(connection, JUDGEMENTS_IN_LOG, worker=worker)

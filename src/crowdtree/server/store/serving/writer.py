@@ -30,7 +30,6 @@ from crowdtree.server.store.serving.commands import (
     Next,
     Submit,
     Transaction,
-    Undo,
 )
 from crowdtree.server.store.serving.expiry import expire_leases
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
@@ -173,13 +172,13 @@ class BatchWriter:
     def _questions(self, unit: UnitOfWork, requests: list[AnyCommand]) -> None:
         asked = [request for request in requests if isinstance(request, Next)]
         if asked:
-            given = [r.token_hash for r in requests if isinstance(r, Submit | Undo)]
+            given = [r.token_hash for r in requests if isinstance(r, Submit)]
             assign_all(unit, asked, given)
             if is_sqlite(unit.connection) and time.monotonic() >= self.careful_until:
                 _finish(asked)
 
     def _answers(self, unit: UnitOfWork, requests: list[AnyCommand]) -> None:
-        given = [request for request in requests if isinstance(request, Submit | Undo)]
+        given = [request for request in requests if isinstance(request, Submit)]
         if given:
             submit_all(unit, given)
         for request in requests:

@@ -1,4 +1,4 @@
-"""What a worker does: agree, practise; next, answer, skip, report, undo.
+"""What a worker does: agree, practise; next, answer, skip, report.
 
 Slow path and source of the OpenAPI schema; valid requests are handled in ``fast_path``.
 """
@@ -22,7 +22,6 @@ from crowdtree.server.web.services.assignments import (
     Practised,
     Reported,
     Skipped,
-    Undone,
 )
 
 router = APIRouter(route_class=GuardedRoute, prefix="/api/worker", tags=["worker"])
@@ -58,13 +57,6 @@ class Result(BaseModel):
 
     fate: str
     late: bool
-
-
-class Returned(BaseModel):
-    """The question that an undo brings back."""
-
-    undone: bool
-    task: Task
 
 
 @router.post("/next", response_model=Handed)
@@ -129,15 +121,6 @@ async def practise(request: Request, given: Practised, who: WorkerHash) -> JsonO
     It is not counted, not paid, and says nothing about the worker's reliability.
     """
     return dict(await assignments.practise(state_of(request), given, who))
-
-
-@router.post("/undo", response_model=Returned)
-async def undo(request: Request, given: Undone, who: WorkerHash) -> JSONResponse:
-    """Take back the last answer or skip, while nobody has answered after it.
-
-    Returns the question again, with the lease that it had.
-    """
-    return JSONResponse(await assignments.undo(state_of(request), given, who))
 
 
 @router.post("/release")

@@ -19,7 +19,6 @@ from crowdtree.server.store.queries.items import (
     PAGE,
     ItemListing,
     ItemTrace,
-    fates_now,
     item_trace,
     some_items,
     votes_so_far,
@@ -42,7 +41,6 @@ from crowdtree.server.web.services.items import (
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 FATES = {
     "counted": "counted",
-    "undone": "taken back",
     "surplus": "not needed: the vote was over",
     "late": "too late: the item already had its label",
     "duplicate": "sent twice",
@@ -217,15 +215,14 @@ async def one(request: Request, number: Number, item: Number, owner: OwnerNeeded
 
     campaign, trace = await state.store.aread(look)
     problem = state.policy(campaign).problem
-    fates = fates_now(trace["answers"])
     answers = [
         {
             **line,
             "text": problem.text(line["question"]),
             "who": worker_name(line["worker_id"], line["name"]),
-            "words": FATES.get(fate, fate),
+            "words": FATES.get(line["fate"], line["fate"]),
         }
-        for line, fate in zip(trace["answers"], fates, strict=True)
+        for line in trace["answers"]
     ]
     shown = shown_item({"task": trace["task"], **trace["payload"]})
     shown |= {name: media_address(shown[name], number) for name in MEDIA if name in shown}

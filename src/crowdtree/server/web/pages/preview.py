@@ -6,7 +6,6 @@ from fastapi import APIRouter, Depends, Request
 from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
-from crowdtree.server.store import Refused
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.preparing import Learner, feedback, learner, next_lesson
 from crowdtree.server.store.serving.commands import HandedOut
@@ -99,12 +98,6 @@ def _learner(request: Request, connection: Connection, number: int) -> Learner:
 async def standing() -> JsonObject:
     """Tell the page that the work goes on."""
     return dict(previewed_state())
-
-
-@router.post("/work/undo")
-async def undo() -> None:
-    """Refuse: there is no answer to take back."""
-    raise Refused("nothing")
 
 
 @router.post("/api/worker/answer")

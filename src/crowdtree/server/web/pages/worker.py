@@ -17,7 +17,7 @@ from crowdtree.server.web.pages.language import keep_language, speech_of
 from crowdtree.server.web.pages.markdown import markdown
 from crowdtree.server.web.requests import state_of
 from crowdtree.server.web.services import assignments
-from crowdtree.server.web.services.assignments import Asked, Undone, WorkerReport
+from crowdtree.server.web.services.assignments import Asked, WorkerReport
 
 router = APIRouter(route_class=PageRoute)
 
@@ -78,12 +78,6 @@ async def next_question(request: Request, asked: Asked, who: WorkerHash) -> Json
 async def training(request: Request, who: WorkerHash) -> JsonObject:
     """Show the next training item, rendered."""
     return ready(dict(await assignments.training_of(state_of(request), who)))
-
-
-@router.post("/work/undo")
-async def undo(request: Request, given: Undone, who: WorkerHash) -> JsonObject:
-    """Take back the last answer, and show the question again."""
-    return ready(dict(await assignments.undo(state_of(request), given, who)))
 
 
 def ready(found: JsonObject) -> JsonObject:

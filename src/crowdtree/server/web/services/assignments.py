@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_args
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy.engine import Connection
 
-from crowdtree.server.store import Next, Submit, Undo, preparing
+from crowdtree.server.store import Next, Submit, preparing
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.server.store.owner import people, tokens
 from crowdtree.server.store.owner.completion import End, look_at_end, note_end
@@ -73,13 +73,6 @@ class Practised(BaseModel):
     model_config = ConfigDict(extra="forbid")
     number: Annotated[int, Field(ge=1, le=1000)]
     answer: Literal["yes", "no", "skip"]
-
-
-class Undone(BaseModel):
-    """A request to take the last answer back."""
-
-    model_config = ConfigDict(extra="forbid")
-    key: Key
 
 
 class Held(BaseModel):
@@ -206,11 +199,6 @@ async def report_state(state: AppState, who: str) -> WorkerState:
         return worker_state(connection, worker)
 
     return await state.store.aread(look)
-
-
-async def undo(state: AppState, given: Undone, who: str) -> commands.Undone:
-    """Take back the last answer or skip."""
-    return await state.store.aask(Undo(who, given.key))
 
 
 async def release(state: AppState, given: Held, who: str) -> int:

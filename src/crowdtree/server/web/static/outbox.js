@@ -1,5 +1,6 @@
-// Answers on their way to the server. They are kept in the browser until the server has them on
-// disk, and each carries a key, so that a lost connection or a closed tab loses and doubles nothing.
+// Answers on their way to the server. The last one is held back for a while: until it is sent, an
+// undo just discards it. All are kept in the browser until the server has them on disk, and each
+// carries a key, so that a lost connection or a closed tab loses and doubles nothing.
 
 import { Refusal, send } from "./api.js";
 
@@ -8,17 +9,18 @@ const LONGEST_PAUSE = 15000;
 const FINAL = [400, 403, 404, 409, 410, 422];
 
 export class Outbox {
-  // `told(state)` is called with "sent", "offline", "refused" and "login" with details.
+  // `told(state)` is called with "released", "sent", "offline", "refused" and "login" with details.
   constructor(name, told) {
     this.name = name;
     this.told = told;
-    this.entries = this.read();
+    this.entries = this.read(); // being sent, in order: it is too late to undo them
+    this.pending = null; // the last answer with what the page showed, while it can be undone
     this.sending = null;
     this.pause = FIRST_PAUSE;
     this.timer = null;
     this.offline = false;
     this.lost = false;
-    addEventListener("online", () => this.flush());
+    addEventListener("online", () => this.send());
   }
 
   read() {
@@ -29,51 +31,67 @@ export class Outbox {
     }
   }
 
+  // Everything that the server does not have, oldest first.
+  get unsent() {
+    return this.pending ? [...this.entries, this.pending.entry] : this.entries;
+  }
+
+  get leases() {
+    return this.unsent.map((entry) => entry.lease);
+  }
+
   keep() {
     try {
-      if (this.entries.length) localStorage.setItem(this.name, JSON.stringify(this.entries));
+      if (this.unsent.length) localStorage.setItem(this.name, JSON.stringify(this.unsent));
       else localStorage.removeItem(this.name);
     } catch {
       // Storage may be off or full: then the answers live as long as this page.
     }
   }
 
-  add(entry) {
-    this.entries.push(entry);
+  // Hold an answer back, and send the one before it.
+  hold(entry, shown) {
+    this.release();
+    this.pending = { entry, ...shown };
     this.keep();
+    return this.send();
   }
 
-  // Take back an entry that has not been sent; false when it is too late for that.
-  take(key) {
-    const place = this.entries.findIndex((entry) => entry.key === key);
-    if (place < 0 || (this.sending && place === 0)) return false;
-    this.entries.splice(place, 1);
+  // Discard the answer that is held back, and return it; null when there is none.
+  discard() {
+    const { pending } = this;
+    this.pending = null;
     this.keep();
-    return true;
+    return pending;
   }
 
-  has(key) {
-    return this.entries.some((entry) => entry.key === key);
+  release() {
+    if (!this.pending) return;
+    this.entries.push(this.pending.entry);
+    this.pending = null;
+    this.told("released");
   }
 
-  get leases() {
-    return this.entries.map((entry) => entry.lease);
+  // Send everything, including the answer that is held back.
+  flush() {
+    this.release();
+    return this.send();
   }
 
-  // Send everything but the newest `but` entries; resolves when done or when it must wait.
-  flush(but = 0) {
+  // Send everything else; resolves when done or when it must wait.
+  async send() {
     clearTimeout(this.timer);
-    this.sending ??= this.run(but).finally(() => { this.sending = null; });
-    return this.sending;
+    if (this.entries.length) await (this.sending ??= this.run());
   }
 
-  async run(but) {
-    while (this.entries.length > but) {
+  async run() {
+    while (this.entries.length) {
       const entry = this.entries[0];
       try {
-        await send(entry.path, entry.body);
+        await send(entry.path, entry.body, { keepalive: true });
       } catch (error) {
         if (!(error instanceof Refusal) || !FINAL.includes(error.status)) {
+          this.sending = null;
           this.wait(error);
           return;
         }
@@ -87,6 +105,7 @@ export class Outbox {
       if (back) this.lost = false;
       this.told("sent", { entry, back });
     }
+    this.sending = null;
   }
 
   wait(error) {
@@ -96,12 +115,13 @@ export class Outbox {
     }
     this.offline = this.lost = true;
     this.told("offline", error);
-    this.timer = setTimeout(() => this.flush(), this.pause);
+    this.timer = setTimeout(() => this.send(), this.pause);
     this.pause = Math.min(2 * this.pause, LONGEST_PAUSE);
   }
 
   // The page is going away: hand over what is there, without waiting for the result.
   leave() {
+    this.release();
     for (const entry of this.entries) {
       send(entry.path, entry.body, { keepalive: true }).catch(() => {});
     }

@@ -7,7 +7,8 @@ import { Training, introduce } from "./preparing.js";
 import { ending, summarise } from "./summary.js";
 import { asked, own, refused, say } from "./texts.js";
 
-const HOLD = 4000; // milliseconds before the last answer is sent, while it can be undone here
+const HOLD = 5000; // milliseconds before the last answer is sent, while it can be undone
+const BRIEF = 1500; // the same where there is no other question to show meanwhile
 const GUARD = 200; // a second click of a double click must not answer the next question
 const WAIT = 20;
 const AHEAD = 2;
@@ -18,7 +19,6 @@ const SCREENS = ["task", "between", "intro", "consent", "declined"];
 const body = document.body;
 const find = (id) => document.getElementById(id);
 const tasks = []; // the first one is on the screen
-let last = null; // the last answer, as long as it can be undone
 let shownAt = 0;
 let standing = JSON.parse(body.dataset.state); // as the server knows it
 let given = standing.answers;
@@ -96,10 +96,10 @@ function end(found) {
 }
 
 function count() {
-  const undoable = last !== null;
-  find("undo").disabled = !undoable;
-  find("between-undo").hidden = !undoable;
-  find("last").textContent = undoable
+  const last = outbox.pending;
+  find("undo").disabled = !last;
+  find("between-undo").hidden = !last;
+  find("last").textContent = last
     ? say("undo.what", { answer: say(`answer.${last.answer}`), question: `\u2068${asked(last.task.question)}\u2069` })
     : say("undo.nothing");
   summarise(standing, given);
@@ -154,13 +154,18 @@ function arrived(found) {
     const have = tasks.some((task) => task.lease === found.task.lease) || outbox.leases.includes(found.task.lease);
     if (!have) {
       tasks.push(found.task);
-      if (tasks.length === 1) show();
-      else prefetch(found.task.item);
+      if (tasks.length > 1) {
+        prefetch(found.task.item);
+      } else {
+        show();
+        submitLater();
+      }
     }
     return have ? 1000 : 0;
   }
+  if (!tasks.length && outbox.pending) return null; // what comes next may depend on that answer
   if (outbox.entries.length && (!tasks.length || found.reason === "holding")) {
-    outbox.flush();
+    outbox.send();
     return 300;
   }
   if (found.reason === "consent") {
@@ -208,7 +213,7 @@ async function look() {
   tasks.length = 0;
   pause(reason);
   find("voice").textContent = `${find("between-title").textContent} ${find("between-text").textContent}`;
-  outbox.flush().then(ask);
+  submit();
 }
 
 function failed(error) {
@@ -232,25 +237,30 @@ function answer(value) {
   else give(value, "/api/worker/answer", { answer: value });
 }
 
-// Send what was said about the question on the screen, and show the next one.
+// Hold back what was said about the question on the screen, and show the next one.
 function give(value, path, more) {
   const task = tasks.shift();
   if (!task) return false;
-  clearTimeout(holdTimer);
   const key = newKey();
-  outbox.add({ key, lease: task.lease, path, body: { lease: task.lease, key, ...more } });
-  last = { key, answer: value, task };
+  const entry = { key, lease: task.lease, path, body: { lease: task.lease, key, ...more } };
+  outbox.hold(entry, { answer: value, task }).then(ask);
   given += value !== "skip";
   show();
   count();
   if (outbox.offline) lost();
-  if (tasks.length) {
-    outbox.flush(1).then(ask);
-    holdTimer = setTimeout(() => outbox.flush(), HOLD);
-  } else {
-    outbox.flush().then(ask);
-  }
+  submitLater();
   return true;
+}
+
+// Send the last answer, and see what there is to do after it.
+function submit() {
+  clearTimeout(holdTimer);
+  return outbox.flush().then(ask);
+}
+
+function submitLater() {
+  clearTimeout(holdTimer);
+  if (outbox.pending) holdTimer = setTimeout(submit, tasks.length ? HOLD : BRIEF);
 }
 
 function mark(value) {
@@ -259,32 +269,13 @@ function mark(value) {
   setTimeout(() => button.classList.remove("pressed"), 180);
 }
 
-async function undo() {
-  const back = last;
+// Show the last question again, as long as its answer has not been sent.
+function undo() {
+  const back = outbox.discard();
   if (!back) return;
-  last = null;
   clearTimeout(holdTimer);
-  count();
-  if (outbox.take(back.key)) {
-    restored(back.task, back.answer);
-    return;
-  }
-  try {
-    if (outbox.sending) await outbox.sending;
-    if (outbox.take(back.key)) {
-      restored(back.task, back.answer);
-      return;
-    }
-    const found = await send("/work/undo", { key: newKey() });
-    restored(found.task, back.answer);
-  } catch (error) {
-    banner(error instanceof Refusal ? refused(error) : say("undo.offline"), "bad", 6000);
-  }
-}
-
-function restored(task, value) {
-  given -= value !== "skip";
-  tasks.unshift(task);
+  given -= back.answer !== "skip";
+  tasks.unshift(back.task);
   show();
   shownAt = 0;
   count();
@@ -296,7 +287,8 @@ function restored(task, value) {
 function heard(what, detail) {
   if (what === "offline") lost(detail);
   if (what === "login") failed(detail);
-  if (what === "refused" && detail.code !== "answered") banner(refused(detail), "", 6000);
+  if (what === "released") count();
+  if (what === "refused") banner(refused(detail), "", 6000);
   if (what !== "sent") return;
   if (detail.back) {
     online();
@@ -308,7 +300,7 @@ function heard(what, detail) {
 function lost(error) {
   const refusal = error instanceof Refusal && error.status >= 500;
   const words = [say(refusal ? "offline.server" : "offline")];
-  if (outbox.entries.length) words.push(say("offline.kept", { count: outbox.entries.length }));
+  if (outbox.unsent.length) words.push(say("offline.kept", { count: outbox.unsent.length }));
   banner(words.join(" "), "bad");
   find("banner").dataset.lost = "1";
   if (!tasks.length && !over) between(say("offline.title"), say("offline.stay"));
@@ -337,9 +329,15 @@ function untaught(error, again) {
   setTimeout(again, 3000);
 }
 
-function start() {
+// `late`: answers of an earlier page have just been sent, which the page does not count yet.
+async function start(late) {
   started = true;
   between(say("wait.title"), say("wait.first"));
+  if (late) {
+    await look();
+    given = standing.answers;
+    count();
+  }
   if (tasks.length) show();
   ask();
 }
@@ -390,8 +388,8 @@ find("report-form").addEventListener("submit", (event) => {
   if (sent) banner(say("report.sent"), "good", 4000);
 });
 document.addEventListener("visibilitychange", () => {
-  if (document.visibilityState === "hidden") outbox.flush();
-  else look();
+  if (document.visibilityState === "visible") look();
+  else if (outbox.pending) submit();
 });
 addEventListener("focus", look);
 setInterval(look, LOOK);
@@ -414,4 +412,7 @@ introduce(screen, {
   begun: () => given || localStorage.getItem(`${outbox.name}-begun`),
   begin: () => localStorage.setItem(`${outbox.name}-begun`, "1"),
   failed: (error) => (error instanceof Refusal ? refused(error) : say("offline")),
-}, () => outbox.flush().then(start)); // nobody who still reads the instructions holds a question
+}, () => { // nobody who still reads the instructions holds a question
+  const late = outbox.entries.length > 0;
+  outbox.flush().then(() => start(late));
+});
