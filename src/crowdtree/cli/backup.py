@@ -126,15 +126,8 @@ def _show(
         "bucket": made.get("bucket", ""),
     }
 
-    def show(console: Any) -> None:
-        counts = (
-            plural(rows["campaigns"], "campaign"),
-            plural(rows["answers"], "line") + " of the log",
-            plural(files, "media file"),
-        )
-        console.print(f"{done} {', '.join(counts)}.", markup=False)
-        if made.get("bucket"):
-            words = "Uploaded media are not in the backup; they are in"
-            console.print(f"{words} {made['bucket']}.", markup=False)
-
-    render.emit(as_json, found, show, written, then)
+    counts = plural(rows["campaigns"], "campaign"), plural(rows["answers"], "line") + " of the log"
+    lines = [f"{done} {', '.join(counts)}, {plural(files, 'media file')}."]
+    if made.get("bucket"):
+        lines.append(f"Uploaded media are not in the backup; they are in {made['bucket']}.")
+    render.emit(as_json, found, lines, written, then)

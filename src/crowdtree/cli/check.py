@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import AsJson, ProblemFile, Reading, ReadingGroups, option, with_options
@@ -32,10 +32,7 @@ def check_verb(
     found = check(problem, time_limit=time_limit)
     said = [str(w.message) for w in caught]
 
-    def show(console: Any) -> None:
-        for line in (*found.to_text().split("\n"), *(f"Warning: {text}" for text in said)):
-            console.print(line, soft_wrap=True, markup=False)
-
+    lines = [*found.to_text().split("\n"), *(f"Warning: {text}" for text in said)]
     again = ReadingGroups(**asdict(reading), allow_groups=bool(found.groups))
     then = render.command("plan", file, default_goal(problem), again)
-    render.emit(as_json, found.to_dict() | {"warnings": said}, show, then=then)
+    render.emit(as_json, found.to_dict() | {"warnings": said}, lines, then=then)

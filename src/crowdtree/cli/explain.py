@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 from crowdtree.campaign.trace import explain, read_answer, read_asked
 from crowdtree.cli import render
@@ -78,11 +78,7 @@ def explain_verb(
     if outputs.html is not None:
         write_trace_report(outputs.html, trace)
 
-    def show(console: Any) -> None:
-        for line in trace.lines():
-            console.print(line, soft_wrap=True, markup=False)
-
-    render.emit(outputs.as_json, trace.to_dict(), show, [outputs.html])
+    render.emit(outputs.as_json, trace.to_dict(), list(trace.lines()), [outputs.html])
 
 
 def _answers(problem: Problem, words: str) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -74,12 +75,8 @@ def judge_verb(
     if output is not None:
         write_judgement_report(output, judgement)
 
-    def show(console: Any) -> None:
-        show_judgement(console, judgement)
-
-    then = ""
-    if output is None:
-        then = render.again("-o", "judge.html")
+    then = render.again("-o", "judge.html") if output is None else ""
+    show = partial(show_judgement, judgement=judgement)
     render.emit(as_json, judgement.to_dict(), show, [output], then)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from crowdtree.cli import render
 from crowdtree.cli.options import AsJson, argument, check_outputs
@@ -28,8 +28,5 @@ def new_verb(
     check_outputs([file])
     write_template(file)
 
-    def show(console: Any) -> None:
-        console.print("Edit the table: replace the classes and questions with your own.")
-
-    then = render.command("check", str(file))
-    render.emit(as_json, {"written": str(file)}, show, [file], then)
+    words = "Edit the table: replace the classes and questions with your own."
+    render.emit(as_json, {"written": str(file)}, words, [file], render.command("check", str(file)))

@@ -52,7 +52,8 @@ def add_verb(
             return str(owners.make_link(connection, made, store.clock(), 3600 * hours))
 
         link = f"{base}/login?token={store.write(add)}"
-    _show_secret(as_json, link, {"name": name, "role": wanted, "link": link, "hours": hours})
+    found = {"name": name, "role": wanted, "link": link, "hours": hours}
+    render.emit(as_json, found, link)
 
 
 def role_verb(
@@ -79,11 +80,8 @@ def role_verb(
 
         store.write(change)
 
-    def show(console: Any) -> None:
-        console.print(f"{name}: {wanted}", markup=False)
-
     then = next_step(database, "owner", "list")
-    render.emit(as_json, {"name": name, "role": wanted}, show, then=then)
+    render.emit(as_json, {"name": name, "role": wanted}, f"{name}: {wanted}", then=then)
 
 
 def link_verb(
@@ -104,7 +102,7 @@ def link_verb(
     serve = import_server("crowdtree.server.web.serve")
     with opened(database) as store:
         link = serve.owner_link(store, base_url(url), 3600 * hours, name=name)
-    _show_secret(as_json, link, {"link": link, "hours": hours})
+    render.emit(as_json, {"link": link, "hours": hours}, link)
 
 
 def token_verb(
@@ -131,7 +129,7 @@ def token_verb(
 
         token = store.write(make)
     found = {"token": token, "owner": owner, "purpose": purpose, "read_only": read_only}
-    _show_secret(as_json, token, found)
+    render.emit(as_json, found, token)
 
 
 def list_verb(database: Database = HERE, as_json: AsJson = False) -> None:
@@ -147,19 +145,17 @@ def list_verb(database: Database = HERE, as_json: AsJson = False) -> None:
         people = store.read(lambda c: owners.list_owners(c, store.clock()))
         rows = store.read(lambda c: tokens.listed(c, store.clock()))
 
-    def show(console: Any) -> None:
-        for person in people:
-            console.print(f"{person['role']:<7}  {person['name']}", markup=False, soft_wrap=True)
-        for row in rows:
-            ends = _at(row["expires_at"])
-            line = f"{row['id']}  {row['kind']:<7}  since {_at(row['created_at'])}, until {ends}"
-            name = f"{row['owner']}: {row['name']}{' (read-only)' if row['read_only'] else ''}"
-            console.print(f"{line}  {name}", markup=False, soft_wrap=True)
-        if not rows:
-            console.print("There is no token, session or unused link.")
-
+    lines = [f"{person['role']:<7}  {person['name']}" for person in people]
+    lines += map(_access_line, rows)
+    lines += [] if rows else ["There is no token, session or unused link."]
     then = "" if rows else next_step(database, "owner", "link")
-    render.emit(as_json, {"people": people, "access": rows}, show, then=then)
+    render.emit(as_json, {"people": people, "access": rows}, lines, then=then)
+
+
+def _access_line(row: dict[str, Any]) -> str:
+    times = f"since {_at(row['created_at'])}, until {_at(row['expires_at'])}"
+    name = f"{row['owner']}: {row['name']}{' (read-only)' if row['read_only'] else ''}"
+    return f"{row['id']}  {row['kind']:<7}  {times}  {name}"
 
 
 def revoke_verb(
@@ -194,10 +190,8 @@ def revoke_verb(
 
         count = store.write(revoke)
 
-    def show(console: Any) -> None:
-        console.print(f"Revoked: {count}.")
-
-    render.emit(as_json, {"revoked": count}, show, then=next_step(database, "owner", "list"))
+    then = next_step(database, "owner", "list")
+    render.emit(as_json, {"revoked": count}, f"Revoked: {count}.", then=then)
 
 
 def _role(text: str) -> str:
@@ -209,13 +203,6 @@ def _role(text: str) -> str:
     if text.strip().lower() not in ROLES:
         raise CrowdtreeError(f"role: expected viewer, editor or admin, got {text!r}")
     return text.strip().lower()
-
-
-def _show_secret(as_json: bool, secret: str, found: dict[str, Any]) -> None:
-    def show(console: Any) -> None:
-        console.print(secret, soft_wrap=True, markup=False, highlight=False)
-
-    render.emit(as_json, found, show)
 
 
 def _at(seconds: float | None) -> str:

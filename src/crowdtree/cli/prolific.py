@@ -58,7 +58,7 @@ def create_verb(
     before = "Would create a draft" if dry_run else "Created a draft"
     said = before if dry_run or found["changed"] else "The campaign has a study"
     then = next_step(database, "prolific", "publish", number)
-    _show(as_json, found, f"{said}: {found['text']}", "" if dry_run else then)
+    render.emit(as_json, found, f"{said}: {found['text']}", then="" if dry_run else then)
 
 
 def publish_verb(
@@ -120,18 +120,14 @@ def submissions_verb(number: Number, database: Database = HERE, as_json: AsJson 
     with opened(database) as store:
         found = people.list_submissions(store, _client(), number)
 
-    def show(console: Any) -> None:
-        console.print(f"The study is {found['status'].lower()}.", markup=False)
-        for row in found["submissions"]:
-            console.print(_line(row), markup=False, soft_wrap=True)
-        for row in found["unlisted"]:
-            words = f"not on Prolific: participant {row['participant']}, worker w{row['worker']}"
-            console.print(words, markup=False, soft_wrap=True)
-
+    lines = [f"The study is {found['status'].lower()}.", *map(_line, found["submissions"])]
+    lines += [
+        f"not on Prolific: participant {row['participant']}, worker w{row['worker']}"
+        for row in found["unlisted"]
+    ]
     waiting = any(people.is_due(row) for row in found["submissions"])
     approve = next_step(database, "prolific", "approve", number, "--complete", "--dry-run")
-    then = approve if waiting else ""
-    render.emit(as_json, found, show, then=then)
+    render.emit(as_json, found, lines, then=approve if waiting else "")
 
 
 def approve_verb(
@@ -156,7 +152,8 @@ def approve_verb(
     with opened(database) as store:
         names = None if complete else submissions
         found = people.approve(store, _client(), number, names, dry_run)
-    _show(as_json, found, found["text"], next_step(database, "prolific", "bonus", number))
+    then = next_step(database, "prolific", "bonus", number)
+    render.emit(as_json, found, found["text"], then=then)
 
 
 def reject_verb(
@@ -179,7 +176,7 @@ def reject_verb(
     people = import_server("crowdtree.server.prolific.people")
     with opened(database) as store:
         found = people.reject(store, _client(), number, submissions, category, message, dry_run)
-    _show(as_json, found, found["text"])
+    render.emit(as_json, found, found["text"])
 
 
 def bonus_verb(
@@ -203,7 +200,7 @@ def bonus_verb(
     bonuses = import_server("crowdtree.server.prolific.bonuses")
     with opened(database) as store:
         found = bonuses.pay_bonuses(store, _client(), number, submissions or None, outcome, dry_run)
-    _show(as_json, found, found["text"])
+    render.emit(as_json, found, found["text"])
 
 
 def _client() -> Client:
@@ -217,7 +214,7 @@ def _move(move: str, number: int, dry_run: bool, database: str, as_json: bool) -
         found = studies.move_study(store, _client(), number, move, dry_run)
     now = f"The study is {found['status'].lower()}"
     text = found["text"] if dry_run else f"{now}. {found['text']}"
-    _show(as_json, found, text, next_step(database, "prolific", "submissions", number))
+    render.emit(as_json, found, text, then=next_step(database, "prolific", "submissions", number))
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -225,13 +222,6 @@ def _line(row: dict[str, Any]) -> str:
     complete = ", complete" if row["complete"] else ""
     code = ", wrong code" if row["code_matches"] is False else ""
     return f"{row['submission']}  {row['status'].lower():<15}  {who}{complete}{code}"
-
-
-def _show(as_json: bool, found: dict[str, Any], text: str, then: str = "") -> None:
-    def show(console: Any) -> None:
-        console.print(text, markup=False, soft_wrap=True)
-
-    render.emit(as_json, found, show, then=then)
 
 
 prolific_app = make_group(

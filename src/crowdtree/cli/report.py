@@ -60,9 +60,7 @@ def report_verb(
       crowdtree report example:animals --error 0.02 --price 0.04
     """
     plan = _plan(file, goal, price, reading)
-    one = None
-    if not isinstance(plan, PlanChoices):
-        one = inputs.one_price(price)
+    one = None if isinstance(plan, PlanChoices) else inputs.one_price(price)
     write_report(outputs.output, plan, price=one)
     if isinstance(plan, PlanChoices):
         found = plan.recommended.performance
@@ -72,13 +70,11 @@ def report_verb(
         error, answers = value.misclassification, value.expected_answers
         cost = float("nan") if one is None else one * answers
 
-    def show(console: Any) -> None:
-        paid = "" if math.isnan(cost) else f" for {number(cost)}"
-        console.print(f"{percent(error)} wrong with {amount(answers, 'answer')} per item{paid}.")
-
+    paid = "" if math.isnan(cost) else f" for {number(cost)}"
+    words = f"{percent(error)} wrong with {amount(answers, 'answer')} per item{paid}."
     data = {"report": str(outputs.output), "misclassification": error, "expected_answers": answers}
     data |= {} if math.isnan(cost) else {"expected_cost": cost}
-    render.emit(outputs.as_json, data, show, [outputs.output])
+    render.emit(outputs.as_json, data, words, [outputs.output])
 
 
 def _plan(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from crowdtree.cli import render
 from crowdtree.cli.audit.common import AuditFile, Key, key_words, open_audit, read_key
@@ -52,15 +52,10 @@ def next_verb(
     if output is not None:
         write_atomically(output, lambda file: file.writelines(csv_lines([rows], columns)))
 
-    def show(console: Any) -> None:
-        if not rows:
-            console.print("Everything has been checked.")
-        for row in rows if output is None else []:
-            console.print(" · ".join(value for value in row.values() if value), markup=False)
-        if rows and output is not None:
-            console.print(f"{plural(len(rows), 'item')} to check; fill in the column truth.")
-
-    then = ""
-    if rows and output is not None:
+    lines, then = ["Everything has been checked."], ""
+    if rows and output is None:
+        lines = [" · ".join(value for value in row.values() if value) for row in rows]
+    elif rows:
+        lines = [f"{plural(len(rows), 'item')} to check; fill in the column truth."]
         then = render.command("audit", "record", str(audit), str(output), *key_words(key))
-    render.emit(as_json, {"items": rows}, show, [output], then)
+    render.emit(as_json, {"items": rows}, lines, [output], then)

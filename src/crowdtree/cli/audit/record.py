@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Any
+from typing import Annotated
 
 from crowdtree.cli import inputs, render, streams
 from crowdtree.cli.audit.common import (
@@ -65,12 +65,9 @@ def record_verb(
     save_audit(found, audit, key=secret)
     forecast = forecast_of(found)
 
-    def show(console: Any) -> None:
-        show_standing(console, found, forecast)
-
     then = ""
     if found.state == "open":
         name = "sheet.csv" if sheet == streams.STANDARD_INPUT else sheet
         then = render.command("audit", "next", str(audit), "-n", 20, "-o", name, *key_words(key))
     made = found.to_dict() | {"forecast": None if forecast is None else forecast.to_dict()}
-    render.emit(as_json, made, show, [audit], then)
+    render.emit(as_json, made, lambda page: show_standing(page, found, forecast), [audit], then)

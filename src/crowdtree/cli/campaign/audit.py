@@ -61,22 +61,16 @@ def audit_verb(
         if certificate is not None:
             _write(certificate, store.read(lambda c: reports.certificate(c, store.audits, number)))
 
-    def show(console: Any) -> None:
-        if not found["started"]:
-            console.print("No audit yet.")
-        else:
-            console.print(found["sentence"], markup=False)
-            console.print(found["next"], markup=False)
-        if calibrate:
-            console.print("The stated errors are calibrated; the server replays the items.")
-        if found["changed"]:
-            console.print(f"Out of date: {found['changed']} checked labels have changed.")
-        if token:
-            console.print(f"Link, shown only once: <server>/a/{token}", markup=False)
-
+    lines = [found["sentence"], found["next"]] if found["started"] else ["No audit yet."]
+    if calibrate:
+        lines.append("The stated errors are calibrated; the server replays the items.")
+    if found["changed"]:
+        lines.append(f"Out of date: {found['changed']} checked labels have changed.")
+    if token:
+        lines.append(f"Link, shown only once: <server>/a/{token}")
     words = ("campaign", "audit", number, "--bound", 0.02, "--link", "NAME")
     then = "" if found["started"] else next_step(database, *words)
-    render.emit(as_json, found, show, [certificate], then)
+    render.emit(as_json, found, lines, [certificate], then)
 
 
 def _write(path: Path, data: Any) -> None:

@@ -55,14 +55,13 @@ def exclude_verb(
         if dry_run:
             preview = import_server("crowdtree.server.store.corrections.preview").preview
             found = store.read(partial(preview, number=number, workers=people, since=start))
-            _show_preview(as_json, found)
-            return
+            return render.emit(as_json, found, found["text"])
         exclude = import_server("crowdtree.server.store.corrections.excluding").exclude
         options = {"since": start, "reason": reason.strip(), "block": block}
         made = store.write(
             partial(exclude, number=number, workers=people, now=store.clock(), **options)
         )
-    _show(as_json, made, "excluded", database)
+    return _show(as_json, made, "excluded", database)
 
 
 def include_verb(
@@ -87,15 +86,14 @@ def include_verb(
         if dry_run:
             preview = import_server("crowdtree.server.store.corrections.preview").preview
             found = store.read(partial(preview, number=number, workers=people, lift=True))
-            _show_preview(as_json, found)
-            return
+            return render.emit(as_json, found, found["text"])
         include = import_server("crowdtree.server.store.corrections.excluding").include
         made = store.write(
             partial(
                 include, number=number, workers=people, now=store.clock(), reason=reason.strip()
             )
         )
-    _show(as_json, made, "included", database)
+    return _show(as_json, made, "included", database)
 
 
 def reopen_verb(
@@ -159,10 +157,6 @@ def _time(text: str | None) -> float | None:
         raise CrowdtreeError(
             f"--since: expected a time such as 2026-05-01T12:00, got {text!r}"
         ) from None
-
-
-def _show_preview(as_json: bool, found: dict[str, Any]) -> None:
-    render.emit(as_json, found, lambda console: console.print(found["text"]))
 
 
 def _show(as_json: bool, made: dict[str, Any], what: str, database: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from crowdtree.cli import render
 from crowdtree.cli.campaign.corrections import worker_number
@@ -40,11 +40,8 @@ def delete_verb(
     with opened(database) as store:
         gone = delete(store, files, number, name)
 
-    def show(console: Any) -> None:
-        counts = (plural(gone[what], what[:-1]) for what in ("items", "answers", "workers"))
-        console.print(f"Deleted {gone['name']}: {', '.join(counts)}.", markup=False)
-
-    render.emit(as_json, gone, show)
+    counts = (plural(gone[what], what[:-1]) for what in ("items", "answers", "workers"))
+    render.emit(as_json, gone, f"Deleted {gone['name']}: {', '.join(counts)}.")
 
 
 def erase_worker_verb(
@@ -64,8 +61,6 @@ def erase_worker_verb(
     with opened(database) as store:
         erase(store, number, who)
 
-    def show(console: Any) -> None:
-        console.print(f"Personal data of w{who} deleted.")
-
     then = next_step(database, "campaign", "verify", number)
-    render.emit(as_json, {"campaign": number, "worker": who}, show, then=then)
+    words = f"Personal data of w{who} deleted."
+    render.emit(as_json, {"campaign": number, "worker": who}, words, then=then)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
@@ -40,9 +40,7 @@ def duplicate_verb(
     with opened(database) as store:
         made = service.duplicate_campaign(store, files, number, name, items)
 
-    def show(console: Any) -> None:
-        words = f"Campaign {made['id']} is a copy of campaign {number}"
-        console.print(f"{words}, with {plural(made['items'], 'item')}.", markup=False)
-
+    copied = plural(made["items"], "item")
+    words = f"Campaign {made['id']} is a copy of campaign {number}, with {copied}."
     verb = ("start", made["id"]) if made["items"] else ("items", made["id"], "items.csv")
-    render.emit(as_json, dict(made), show, then=next_step(database, "campaign", *verb))
+    render.emit(as_json, dict(made), words, then=next_step(database, "campaign", *verb))

@@ -41,16 +41,13 @@ def correct_verb(
     with opened(database) as store:
         found = correct(store, number, {task: label}, reason.strip())
 
-    def show(console: Any) -> None:
-        if found["corrected"]:
-            console.print(f"{short(task)} is labelled {label} by hand.", markup=False)
-        elif found["undone"]:
-            console.print(f"The label of {short(task)} by hand is taken back.", markup=False)
-        else:
-            console.print("Nothing to do: it is so already.")
-
+    words = "Nothing to do: it is so already."
+    if found["corrected"]:
+        words = f"{short(task)} is labelled {label} by hand."
+    elif found["undone"]:
+        words = f"The label of {short(task)} by hand is taken back."
     then = next_step(database, "campaign", "labels", number, "-o", "labels.csv")
-    render.emit(as_json, found, show, then=then)
+    render.emit(as_json, found, words, then=then)
 
 
 def withdraw_verb(
@@ -152,7 +149,5 @@ def _pairs(values: list[str], option: str) -> dict[str, str]:
 
 
 def _show(as_json: bool, found: dict[str, Any], number: int, database: str) -> None:
-    def show(console: Any) -> None:
-        console.print("Saved." if found["after"] else "Nothing to do: it is so already.")
-
-    render.emit(as_json, found, show, then=next_step(database, "campaign", "status", number))
+    words = "Saved." if found["after"] else "Nothing to do: it is so already."
+    render.emit(as_json, found, words, then=next_step(database, "campaign", "status", number))

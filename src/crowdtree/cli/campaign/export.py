@@ -125,7 +125,7 @@ def _export(number: int, target: Target, database: str, what: str, columns: bool
         names, pieces = made.columns, made.pieces
         if target.output is None and target.as_json:
             rows = [{name: row[name] for name in names} for piece in pieces for row in piece]
-            render.emit(True, {what: rows}, lambda _: None)
+            render.emit(True, {what: rows}, ())
         elif target.output is None:
             for chunk in exports.exported(pieces, names, target.kind):
                 sys.stdout.buffer.write(chunk)
@@ -161,9 +161,6 @@ def _said(target: Target, what: str, rows: int) -> None:
         "answers": render.command("learn", path),
     }
 
-    def show(console: Any) -> None:
-        noun = {"log": "event"}.get(what, what.removesuffix("s"))
-        console.print(f"{plural(rows, noun)}.")
-
-    found = {"written": path, "rows": rows}
-    render.emit(target.as_json, found, show, [target.output], then.get(what, "") if rows else "")
+    words = f"{plural(rows, 'event' if what == 'log' else what.removesuffix('s'))}."
+    next_ = then.get(what, "") if rows else ""
+    render.emit(target.as_json, {"written": path, "rows": rows}, words, [target.output], next_)

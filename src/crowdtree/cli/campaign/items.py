@@ -20,6 +20,7 @@ from crowdtree.cli.campaign.database import (
     opened_media,
 )
 from crowdtree.cli.options import AsJson, argument, option, with_options
+from crowdtree.cli.render.tables import make_table
 from crowdtree.cli.streams import STANDARD_INPUT
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import percent, plural, short
@@ -85,11 +86,8 @@ def _list(number: int, search: Search, most: int, database: str, as_json: bool) 
         found = store.read(partial(queries.page_of_items, number=number, most=most, **wish))
 
     def show(console: Any) -> None:
-        from rich.table import Table
-
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for name in ("item", "status", "label", "wrong", "content"):
-            table.add_column(name, no_wrap=name == "status")
+        table = make_table("item", "status", "label", "wrong", "content", left=5, wrap=True)
+        table.columns[1].no_wrap = True
         for row in found["items"]:
             table.add_row(*_cells(row))
         if found["items"]:

@@ -43,7 +43,7 @@ def join_link_verb(
             return str(people.join_link(connection, number, store.clock(), keep))
 
         link = f"{base}/join/{store.write(make)}"
-    _show(as_json, {"link": link}, [link])
+    render.emit(as_json, {"link": link}, link)
 
 
 def invite_verb(
@@ -75,12 +75,4 @@ def invite_verb(
             }
 
         links = {name: f"{base}/w/{token}" for name, token in store.write(make).items()}
-    _show(as_json, {"links": links}, [f"{name}: {link}" for name, link in links.items()])
-
-
-def _show(as_json: bool, found: dict[str, Any], lines: list[str]) -> None:
-    def show(console: Any) -> None:
-        for line in lines:
-            console.print(line, soft_wrap=True, markup=False, highlight=False)
-
-    render.emit(as_json, found, show)
+    render.emit(as_json, {"links": links}, [f"{name}: {link}" for name, link in links.items()])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, opened
@@ -41,8 +41,4 @@ def sign_link_verb(
         for participant in participants
     }
 
-    def show(console: Any) -> None:
-        for signed in links.values():
-            console.print(signed, soft_wrap=True, highlight=False, markup=False)
-
-    render.emit(as_json, {"links": links}, show)
+    render.emit(as_json, {"links": links}, list(links.values()))
