@@ -42,8 +42,9 @@ def create_verb(
 ) -> None:
     """Create a draft study for a campaign; if run again, find the same study.
 
-    Reward and time are for `least_answers` answers at `price` each. Answers beyond them are paid
-    by bonuses. Settings `completion_code` and `return_url` are filled in where they are empty.
+    Reward and time are for `money.min_answers_for_code` answers at `money.price` each. Answers
+    beyond them are paid by bonuses. Settings `money.completion_code` and `money.return_url` are
+    filled in where they are empty.
 
     Example:
 

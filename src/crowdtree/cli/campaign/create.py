@@ -71,7 +71,7 @@ def create_verb(
     name: Annotated[str, option("Name of the campaign.")] = "",
     setting: Annotated[
         list[str] | None,
-        option("A setting, such as gold_rate=0.1; may be repeated.", "NAME=VALUE", "--set"),
+        option("A setting, such as checks.gold_rate=0.1; may be repeated.", "NAME=VALUE", "--set"),
     ] = None,
     options: PolicyOptions,
     database: Database = HERE,
@@ -87,13 +87,13 @@ def create_verb(
 
       crowdtree campaign create example:animals --workers 20 --name Birds
 
-      crowdtree campaign create plan.json --set price=0.05 --set budget=100
+      crowdtree campaign create plan.json --set money.price=0.05 --set money.budget=100
     """
-    store_module = import_server("crowdtree.server.store")
+    model = import_server("crowdtree.server.settings.model")
     campaigns = import_server("crowdtree.server.store.owner.campaigns")
     policy = _policy(file, options)
     policy.problem.require_yes_no("campaign")  # before a database is made
-    settings = store_module.checked_settings(_settings(setting or []))
+    settings = model.Settings().changed(_settings(setting or []))
     with opened(database, new=True) as store:
         number = store.write(
             lambda c: campaigns.create(c, name or _named(file), policy, settings, store.clock())
@@ -101,10 +101,12 @@ def create_verb(
 
     def show(console: Any) -> None:
         console.print(f"[bold]Campaign {number} is created.[/]")
-        if settings.certify is not None:
+        if settings.finish.max_wrong_labels is not None:
             kind = {"none": "plan"}.get(options.stopping, options.stopping)
             words = ["--policy", "adaptive", "--adapt"] if options.adaptive else ["--policy", kind]
-            told = render.command("simulate", file, *words, "--certify", settings.certify)
+            told = render.command(
+                "simulate", file, *words, "--certify", settings.finish.max_wrong_labels
+            )
             console.print(f"[dim]How many checks that takes: {told}[/]")
 
     then = next_step(database, "campaign", "items", number, "items.csv")

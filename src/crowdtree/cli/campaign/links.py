@@ -68,7 +68,10 @@ def invite_verb(
 
         def make(connection: Any) -> dict[str, str]:
             campaign = rows.get_campaign(connection, number)
-            policy, dedicated = campaign.make_policy(), campaign.settings.dedicated
+            policy, dedicated = (
+                campaign.make_policy(),
+                campaign.settings.tasks.one_question_per_worker,
+            )
             return {
                 name: people.invite(connection, number, name, policy, dedicated, store.clock())[1]
                 for name in names

@@ -35,7 +35,7 @@ def sign_link_verb(
     rows = import_server("crowdtree.server.store.db.campaign_row")
     with opened(database) as store:
         campaign = store.read(lambda c: rows.get_campaign(c, number))
-    key = derived.signing_key(campaign.secret, campaign.settings.signing_key)
+    key = derived.signing_key(campaign.secret, campaign.settings.people.signing_key)
     links = {
         participant: sign_link(link, key, participant, seconds=days * DAY, once=once)
         for participant in participants
