@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
@@ -19,13 +17,14 @@ from crowdtree.cli.campaign.database import (
     media_place,
     next_step,
     one_line,
+    opened_media,
     without_password,
 )
-from crowdtree.cli.options import AsJson, check_folder, check_outputs, with_options
+from crowdtree.cli.options import AsJson, argument, check_folder, check_outputs, flag, with_options
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural
 
-BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.", show_default=False)]
+BackupFile = Annotated[Path, argument("FILE", "The backup.")]
 
 
 @dataclass(frozen=True)
@@ -34,23 +33,21 @@ class Place:
 
     database: Database = HERE
     media: MediaPlace = None
-    no_media: Annotated[bool, typer.Option("--no-media", help="Leave media out.")] = False
+    no_media: Annotated[bool, flag("--no-media", "Leave media out.")] = False
 
     @property
     def bucket(self) -> str:
         """The address of the bucket of media; empty for a folder."""
-        is_bucket = import_server("crowdtree.server.web.media_files").is_bucket
+        is_bucket = import_server("crowdtree.server.media").is_bucket
         return self.media if self.media and is_bucket(self.media) else ""
 
     def storage(self) -> Any:
         """The folder of media, the bucket, or none where media are left out."""
         if self.no_media:
             return None
-        if self.bucket:
-            return import_server("crowdtree.server.web.media_bucket").Bucket(self.bucket)
-        folder = Path(media_place(self.database, self.media))
-        check_folder(folder)
-        return folder
+        if not self.bucket:
+            check_folder(Path(media_place(self.database, self.media)))
+        return opened_media(self.database, self.media)
 
 
 @with_options
@@ -82,8 +79,7 @@ def restore_verb(
     file: BackupFile,
     place: Place,
     replace: Annotated[
-        bool,
-        typer.Option("--replace", help="First delete what the database and the media folder hold."),
+        bool, flag("--replace", "First delete what the database and the media folder hold.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -100,14 +96,6 @@ def restore_verb(
     backup = import_server("crowdtree.server.store.backup")
     with one_line():
         made = backup.restore(file, place.database, place.storage(), replace)
-    nameless = sum(name.startswith("stored/") for name in made["sha256"])
-    if nameless and not place.bucket and not place.no_media:
-        files = plural(nameless, "file")
-        typer.echo(
-            f"crowdtree: note: {files} that no item shows stayed in the backup: their names in a "
-            "folder are not known; upload them again where you need them",
-            err=True,
-        )
     then = next_step(place.database, "campaign", "verify", 1) if made["rows"]["campaigns"] else ""
     _show(made, as_json, file, f"Restored into {without_password(place.database)}:", [], then)
 
@@ -127,15 +115,8 @@ def _show(
         "bucket": made.get("bucket", ""),
     }
 
-    def show(console: Any) -> None:
-        counts = (
-            plural(rows["campaigns"], "campaign"),
-            plural(rows["answers"], "line") + " of the log",
-            plural(files, "media file"),
-        )
-        console.print(f"{done} {', '.join(counts)}.", markup=False)
-        if made.get("bucket"):
-            words = "Uploaded media are not in the backup; they are in"
-            console.print(f"{words} {made['bucket']}.", markup=False)
-
-    render.emit(as_json, found, show, written, then)
+    counts = plural(rows["campaigns"], "campaign"), plural(rows["answers"], "line") + " of the log"
+    lines = [f"{done} {', '.join(counts)}, {plural(files, 'media file')}."]
+    if made.get("bucket"):
+        lines.append(f"Uploaded media are not in the backup; they are in {made['bucket']}.")
+    render.emit(as_json, found, lines, written, then)
