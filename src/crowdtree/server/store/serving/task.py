@@ -44,7 +44,8 @@ def shown_item(campaign: Naming, task: str, payload: str) -> JsonObject:
     """Select what leaves the server of an item: the columns that are shown, and a name.
 
     Names that the owner gave may say what an item is, so those of the item and of its uploaded
-    files are replaced, unless the name is all there is to show or the owner wants it (`tasks.show_item_names`).
+    files are replaced, unless the name is all there is to show or the owner wants it
+    (`tasks.show_item_names`).
     """
     shown = visible(json.loads(payload))
     if campaign.settings.tasks.show_item_names or not shown.keys() - {"alt"}:
