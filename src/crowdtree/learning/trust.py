@@ -58,7 +58,7 @@ def assess(
     Parameters
     ----------
     answers
-        The answers in their order, without those that were taken back or excluded.
+        The answers in their order, without those that were excluded.
     vouched
         Workers for whom the owner vouches.
     known
