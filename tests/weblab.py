@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 import time
 from collections.abc import Callable, Iterator
@@ -13,12 +14,10 @@ from starlette.testclient import TestClient
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.store import Store
-from crowdtree.server.store.background import outbox
-from crowdtree.server.store.background.outbox import Message
 from crowdtree.server.store.owner import tokens
 from crowdtree.server.web import create_app
 from crowdtree.server.web.worker_process import WorkerProcess
-from crowdtree.webhooks import new_secret
+from crowdtree.server.webhooks import outbox
 
 CSV = "task,text,gold\n" + "".join(f"i{k},This is item {k}.,\n" for k in range(20))
 
@@ -155,16 +154,18 @@ def until(found: Any, seconds: float = 20.0) -> Any:
     return value
 
 
-def message(number: int, hook: int, last: int, failures: int = 0) -> Message:
-    sent = {"id": f"{hook}-{last}", "event": "items.labelled", "campaign": number}
-    body = {**sent, "labels": [{}] * 3, "withdrawn": [], "detail": {}}
-    return Message(hook, "", new_secret(), failures, body, last, 0, 0)  # type: ignore[arg-type]
-
-
 def hooked(app: Lab, number: int) -> int:
     url = {"url": "http://127.0.0.1:9/x"}
     return int(app.post(f"/api/campaigns/{number}/webhooks", url).json()["id"])
 
 
-def settle(app: Lab, found: Message, error: str = "") -> None:
-    app.store.write(lambda c: outbox.settle_hook(c, found, error, app.clock()))
+def delivered(store: Store, clock: Clock) -> list[dict[str, Any]]:
+    """Let all messages of webhooks arrive that are due; returns their bodies."""
+    messages = store.write(lambda c: outbox.claim(c, clock()))
+    bodies = []
+    while messages:
+        message = messages.pop()
+        bodies.append(json.loads(message.body))
+        following = store.write(lambda c, m=message: outbox.settle(c, m, "", clock()))  # type: ignore[misc]
+        messages += [following] if following else []
+    return bodies

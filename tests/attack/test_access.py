@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +16,18 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.store import Store
-from crowdtree.server.store.background.outbox import Message
 from crowdtree.server.store.db.tables import webhooks
 from crowdtree.server.store.owner import tokens
-from crowdtree.server.store.owner.webhooks import add_hook
-from crowdtree.server.web import serve, webhook_delivery
+from crowdtree.server.store.owner.campaigns import set_status
+from crowdtree.server.web import serve
 from crowdtree.server.web.secret_key import SEALED, VARIABLE, SecretKey
-from tests.weblab import CSV, Lab, lab, until
+from crowdtree.server.webhooks import delivery
+from crowdtree.server.webhooks.delivery import Deliveries
+from crowdtree.server.webhooks.hooks import add_hook, listed_hooks, retry_hook
+from crowdtree.server.webhooks.outbox import Message
+from tests import aside
+from tests.storelab import filled
+from tests.weblab import CSV, Lab, lab
 
 PUBLIC = "https://label.example"
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
@@ -234,24 +241,6 @@ def test_secrets_of_webhooks_are_not_in_the_database(tmp_path: Path) -> None:
         assert mode(key) == 0o600
 
 
-def test_secrets_of_earlier_versions_work_and_are_encrypted_at_the_next_start(
-    tmp_path: Path, start: Any
-) -> None:
-    path, key = tmp_path / "c.db", tmp_path / "c.key"
-    with lab(str(path), key_file=key) as app:
-        number = app.campaign(start=False)
-        secret = app.store.write(lambda c: add_hook(c, number, "https://x.org/", 0.0))["secret"]
-        assert stored(app) == secret
-        opened = app.client.app.state.crowdtree.secret_key.open(stored(app))
-        assert opened == secret
-    for _ in range(2):
-        start(key_file=str(key))
-        with Store(str(path)).opened() as store:
-            kept = store.read(lambda c: c.execute(webhooks.select()).one()).secret
-        assert kept.startswith(SEALED)
-        assert SecretKey(key).open(kept) == secret
-
-
 def test_another_key_is_noticed_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
 
@@ -259,23 +248,26 @@ def test_another_key_is_noticed_and_said(tmp_path: Path, monkeypatch: pytest.Mon
         sent.append(found.secret)
         return ""
 
-    monkeypatch.setattr(webhook_delivery, "post", post)
-    with lab(key_file=tmp_path / "c.key", private_webhooks=True) as app:
-        number = app.campaign(example="table1", workers=0)
-        hook = app.post(f"/api/campaigns/{number}/webhooks", {"url": "https://example.org/"}).json()
-        state = app.client.app.state.crowdtree
-        right, state.secret_key = state.secret_key, SecretKey(tmp_path / "other.key")
-        state.secret_key.seal("so that there is a key")
-        worker = app.worker(number)
-        while worker.work("yes"):
-            pass
-        path = f"/api/campaigns/{number}/webhooks"
-        assert until(lambda: "another key" in app.get(path).json()[0]["last_error"])
+    async def send_due(store: Store, key: SecretKey) -> None:
+        deliveries = Deliveries(store, key.open, private=True)
+        await deliveries.start_due()
+        await asyncio.gather(*deliveries.tasks)
+
+    monkeypatch.setattr(delivery, "post", post)
+    key, other = SecretKey(tmp_path / "c.key"), SecretKey(tmp_path / "other.key")
+    other.seal("so that there is a key")
+    with Store("sqlite://").opened() as store:
+        number, _ = filled(store, 1)
+        add = partial(add_hook, campaign_id=number, url="https://x.example", now=0.0, seal=key.seal)
+        made = store.write(add)
+        store.write(lambda c: set_status(c, number, "finished", store.clock()))
+        aside.run(send_due(store, other))
         assert sent == []
-        state.secret_key = right
-        app.post(f"{path}/{hook['id']}/retry")
-        assert until(lambda: sent)
-    assert set(sent) == {hook["secret"]}
+        (hook,) = store.read(lambda c: listed_hooks(c, number))
+        assert "another key" in hook["last_error"]
+        store.write(lambda c: retry_hook(c, number, made["id"], store.clock()))
+        aside.run(send_due(store, key))
+    assert sent == [made["secret"]]
 
 
 def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -283,6 +283,17 @@ def test_trees_ask_a_source_at_each_node():
     assert run.answers_per_source["model"] > 0
 
 
+def test_saved_trees_keep_their_sources(tmp_path):
+    problem = small_mix()
+    plan = ct.frontier(problem, max_points=3)[0].plan
+    again = ct.load(ct.save(plan, tmp_path / "plan.json"))
+    assert again == plan
+    assert again.tree.problem.whole == problem
+    crowd = ct.Crowd(problem=problem.replace(worker_error=0.3))
+    run = ct.simulate(problem, ct.PlanPolicy(again), 500, crowd=crowd)
+    assert run.misclassification > ct.evaluate(again).misclassification
+
+
 def test_policies_of_one_source_refuse_several():
     problem = small_mix()
     for make in (ct.BatchPolicy, lambda p: p.require_yes_no("campaign")):

@@ -14,6 +14,7 @@ from crowdtree.core.source_checks import source_facts
 from crowdtree.io.problems import EXAMPLES
 from crowdtree.planning import run_cost
 from crowdtree.policies import Answer, Ask
+from crowdtree.show.report import report_html
 from crowdtree.show.report.details import adaptive_tables
 from tests.cli.helpers import complaint, result, run
 
@@ -120,6 +121,30 @@ def test_results_have_answers_and_cost_of_each_source(capsys, who):
         assert name in shown
     assert run("simulate", "example:table1", "--items", 50) == 0
     assert "by source" not in capsys.readouterr().out
+
+
+def test_budgets_and_trees_of_several_sources_go_by_their_prices(capsys, tmp_path, who):
+    words = ("example:table1", "--sources", who, "--cost", 0.3)
+    tree, chart = tmp_path / "tree.json", tmp_path / "mixes.svg"
+    assert result(capsys, "plan", *words, "--draw", chart)["mixes"][0]["cost"] <= 0.3
+    assert "chosen mix" in chart.read_text()
+    assert run("frontier", *words, "-o", tree) == 0
+    shown = capsys.readouterr().out
+    assert "at a price of" in shown
+    assert "price  answers per item" in shown
+    value = result(capsys, "evaluate", tree)
+    assert value["expected_cost"] <= 0.3
+    assert value["expected_cost"] < value["expected_answers"]
+    for times in (1, 2):
+        found = result(capsys, "simulate", tree, "--items", 500, "--true-errors", times)
+        assert sum(found["cost_per_source"].values()) == pytest.approx(found["cost_per_item"])
+        assert found["cost_per_item"] == pytest.approx(value["expected_cost"], rel=0.3)
+    page = report_html(ct.load(tree))
+    assert "(gpt-x 1.1)" in page
+    assert "cost per item" in page
+    assert "ask one source only" in page
+    with pytest.raises(CrowdtreeError, match="campaign: expected one source of answers, got 2"):
+        ct.load(tree).tree.problem.require_yes_no("campaign")
 
 
 def test_true_errors_are_those_of_every_source(capsys, who):

@@ -118,7 +118,8 @@ def frontier_verb(
     """
     problem = inputs.read_problem(file, reading)
     prices = inputs.read_prices(problem, price)
-    if choice.cost is not None and prices is None:
+    priced = prices is not None or problem.has_prices
+    if choice.cost is not None and not priced:
         raise CrowdtreeError("--cost: give the --price of an answer, or use --answers")
     front = _search(problem, search, prices, reading.allow_groups)
     chosen = None
@@ -128,7 +129,7 @@ def frontier_verb(
     if point is not None and choice.output is not None:
         files.save_plan(point.plan, choice.output)
     if choice.draw is not None:
-        _draw(front, point, choice.draw, "price" if price else "answers", reading.allow_groups)
+        _draw(front, point, choice.draw, "price" if priced else "answers", reading.allow_groups)
     found: dict[str, Any] = front.to_dict()
     if chosen is not None:
         found["plan"] = evaluate(chosen.plan).to_dict() | {
@@ -139,7 +140,7 @@ def frontier_verb(
 
     def show(console: Any) -> None:
         if point is not None and chosen is not None:
-            paid = f" at a price of {number(point.expected_cost)}" if price else ""
+            paid = f" at a price of {number(point.expected_cost)}" if priced else ""
             console.print(
                 f"{_result_words(point)} for [bold]{amount(point.expected_answers, 'answer')}[/] "
                 f"per item{paid}."
@@ -149,7 +150,7 @@ def frontier_verb(
         if choice.undecided:  # what each of them leaves undecided at this error
             made = (p.deciding(choice.error) for p in points)
             points = [p for p in made if p is not None]
-        show_frontier(console, points, point, priced=bool(price), undecided=choice.undecided > 0)
+        show_frontier(console, points, point, priced=priced, undecided=choice.undecided > 0)
         console.print(_proof(front))
         if choice.given and not choice.undecided:
             adaptive_line(console, problem, choice.goal, prices)

@@ -77,7 +77,7 @@ class GoalOptions:
         self, problem: Problem, prices: list[float] | None, reading: ReadingGroups, **options: Any
     ) -> PlanChoices:
         """Plan for the goal."""
-        if self.cost is not None and prices is None:
+        if self.cost is not None and prices is None and not problem.has_prices:
             raise CrowdtreeError("--cost: give the --price of an answer, or use --answers")
         return plan(
             problem,
@@ -109,7 +109,10 @@ class Outputs:
     draw: Annotated[
         Path | None,
         typer.Option(
-            "--draw", metavar="FILE", help="Draw the fixed tree to FILE.svg, .png or .html."
+            "--draw",
+            metavar="FILE",
+            help="Draw the fixed tree (of several sources, unless --tree is given, what each mix "
+            "costs) to FILE.svg, .png or .html.",
         ),
     ] = None
 
@@ -178,14 +181,18 @@ def plan_verb(
     fixed = choices.fixed_plan
     if fixed is None and outputs.tree:
         raise CrowdtreeError(f"--tree: no fixed tree reaches this: {choices.missing}")
-    if fixed is None and outputs.draw is not None:
-        inputs.say(f"--draw: there is no tree to draw, so {outputs.draw} is not written")
+    drawn = outputs.draw
+    if fixed is None and drawn is not None and not choices.mixes:
+        inputs.say(f"--draw: there is no tree to draw, so {drawn} is not written")
+        drawn = None
     if outputs.output is not None and outputs.tree and fixed is not None:
         files.save_plan(fixed, outputs.output)
     elif outputs.output is not None:
         choices.save(outputs.output)
-    if outputs.draw is not None and fixed is not None:
-        draw_tree(fixed, outputs.draw)
+    if drawn is not None and choices.mixes and not outputs.tree:
+        choices.draw(drawn)
+    elif drawn is not None and fixed is not None:
+        draw_tree(fixed, drawn)
 
     def show(console: Any) -> None:
         show_choices(console, choices)
@@ -200,6 +207,6 @@ def plan_verb(
         outputs.as_json,
         choices.to_dict(),
         show,
-        (outputs.output, outputs.draw if fixed else None),
+        (outputs.output, drawn),
         then,
     )

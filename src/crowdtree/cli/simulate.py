@@ -176,6 +176,7 @@ def simulate_verb(
         _compare(file, policy, reading, outputs, items, seed, price)
         return
     problem, chosen = read_policy(file, policy, reading)
+    problem = problem.whole or problem
     held = inputs.read_choices(file)
     prices = _prices(file, held, problem, price)
     what = (problem, chosen, crowd, engine, items, seed, people)
@@ -283,7 +284,7 @@ def _prices(
 def _data(run: Any, prices: Sequence[float] | None) -> dict[str, Any]:
     """The run in plain JSON, with its cost where there are prices."""
     data: dict[str, Any] = run.to_dict()
-    if prices is not None or run.problem.has_sources:
+    if prices is not None or run.problem.has_prices:
         cost = run_cost(run, prices)
         data |= {"cost_per_item": float(cost), "cost_per_item_interval": list(cost.interval)}
     if run.problem.has_sources:
@@ -298,7 +299,7 @@ def _show_run(console: Any, run: Any, problem: Problem, prices: Sequence[float] 
         f"{percent(wrong.high)})[/] with [bold]{amount(cost, 'answer')}[/] per item "
         f"[dim](95 %: {number(cost.low, 4)} to {number(cost.high, 4)})[/]."
     )
-    if prices is not None or problem.has_sources:
+    if prices is not None or problem.has_prices:
         paid = run_cost(run, prices)
         whose = "the prices of the plan" if prices is not None else "the prices of the sources"
         whose = "these prices" if "--price" in inputs.written() else whose

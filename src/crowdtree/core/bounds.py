@@ -177,7 +177,8 @@ def price_by_question(
 ) -> FloatArray:
     """Price of one answer to each question, whoever gives it."""
     if price is None:
-        return np.ones(problem.n_questions)
+        whole = problem.whole
+        return np.ones(problem.n_questions) if whole is None else checked_price(None, whole)
     if isinstance(price, Mapping):
         named = {problem.question_index(name): amount for name, amount in price.items()}
         absent = [problem.questions[q] for q in range(problem.n_questions) if q not in named]

@@ -91,15 +91,12 @@ class Causes(NamedTuple):
 
         Up to the number of answers of each source, which no cause and no class changes.
         """
-        found = np.repeat(self.log_weight[:, None], counts.shape[2], axis=1)
-        for source, rho in enumerate(dependence.tolist()):
-            for answer in np.flatnonzero(counts[source].any(axis=1)).tolist():
-                times = counts[source, answer]
-                share = self.given[:, source, answer]  # [cause, class]
-                if not rho:
-                    found += times[:, None] * np.log(np.maximum(share, _TINY))[:, None]
-                    continue
-                for before in range(int(times.max())):
-                    term = np.log(np.maximum((1 - rho) * share + rho * before, _TINY))
-                    found += (times > before)[:, None] * term[:, None]
-        return found
+        source, answer = np.nonzero(counts.any(axis=2))
+        times, rho = counts[source, answer], dependence[source, None, None]
+        before = np.arange(times.max(initial=0))[:, None]
+        share = self.given[:, source, answer][:, :, None]  # [cause, given, 1, class]
+        term = np.log(np.maximum((1 - rho) * share + rho * before, _TINY))
+        total = np.zeros((*term.shape[:2], len(before) + 1, term.shape[3]))
+        np.cumsum(term, axis=2, out=total[:, :, 1:])
+        found = total[:, np.arange(len(source))[:, None], times].sum(axis=1)
+        return np.asarray(self.log_weight[:, None] + found)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.core import per_class, scores
+from crowdtree.core.bounds import checked_price
 from crowdtree.core.checking import check_call, describe_type, named_options
 from crowdtree.core.fixed_plan import Plan, as_plan, nested_plan
 from crowdtree.core.per_class import ClassRow, Confusion
@@ -305,6 +306,12 @@ class Evaluation(Framed, Saved, Plotted):
         return float(self.answers_by_node.sum())
 
     @property
+    def expected_cost(self) -> float:
+        """Expected price of the answers about an item, at the prices of the sources."""
+        problem = self.tree.problem
+        return float(self.answers_by_node @ checked_price(None, problem)[self.tree.question])
+
+    @property
     def visits(self) -> FloatArray:
         """Share of items that pass each inner node, wrong turns included."""
         return self._walked.visits
@@ -399,6 +406,7 @@ class Evaluation(Framed, Saved, Plotted):
             "multiplicative": self.multiplicative,
             "expected_questions": self.expected_questions,
             "expected_answers": self.expected_answers,
+            **({"expected_cost": self.expected_cost} if tree.problem.has_prices else {}),
             "planned_answers": self.planned_answers,
             "classes": [row.to_dict() for row in self.classes],
             "bounds": _finite(self.bounds._asdict()),

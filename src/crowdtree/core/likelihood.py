@@ -594,28 +594,11 @@ class SourceAnswers(AnswerModel):
         skill: FloatArray | None,
         cls: NDArray[Any] | None = None,
     ) -> FloatArray:
-        """``P(answer | class)`` of the next answers, as in :meth:`next_answers`."""
-        found = np.empty((self.slots, len(option), *(self.table.shape[-1:] if cls is None else ())))
-        for one in np.unique(option).tolist():
-            rows = np.flatnonzero(option == one)
-            source, question = divmod(one, self.table.shape[2])
-            mine, here = (None if each is None else each[rows] for each in (skill, cls))
-            found[:, rows] = self.next_answers(source, question, before[:, rows], mine, here)
-        return found
-
-    def next_answers(
-        self,
-        source: int,
-        question: int,
-        before: NDArray[Any],
-        skill: FloatArray | None = None,
-        cls: NDArray[Any] | None = None,
-    ) -> FloatArray:
-        """P(answer) of the next answer of a source, as ``[answer, item, class]``.
+        """P(answer) of the next answers, as ``[answer, item, class]``.
 
         Parameters
         ----------
-        source, question
+        option
             Who is asked what.
         before
             Answers so far to the question, ``[answer, item, source]``.
@@ -626,11 +609,43 @@ class SourceAnswers(AnswerModel):
         """
         heard = np.array(before.transpose(2, 0, 1), dtype=np.int64)  # [source, answer, item]
         heard[self.neutral[:: self.table.shape[2]], -1] = 0
-        causes = self._causes_of(question)
-        given = causes.given[:, source][:, :, None]  # [cause, answer, 1, class]
-        weight = causes.after(heard, self.dependence)[:, None]  # [cause, 1, item, class]
+        found = np.empty((self.slots, len(option), *(self.table.shape[-1:] if cls is None else ())))
+        asked, question = np.divmod(option, self.table.shape[2])
+        for one in np.unique(question).tolist():
+            here = np.flatnonzero(question == one)
+            weight, state = self._weights(one, heard[:, :, here])
+            for source in np.unique(asked[here]).tolist():
+                part = np.flatnonzero(asked[here] == source)
+                rows = here[part]
+                mine, of = (None if each is None else each[rows] for each in (skill, cls))
+                given = self._given(source, one, heard[source][:, rows], mine, of)
+                at = state[part]
+                share = weight[:, at] if of is None else weight[:, at, of]
+                found[:, rows] = (share[:, None] * given).sum(axis=0)
+        return found
+
+    def _weights(self, question: int, heard: NDArray[Any]) -> tuple[FloatArray, NDArray[np.intp]]:
+        """Posteriors of the causes after different answers, and which of them each item has."""
+        flat = heard.reshape(-1, heard.shape[2]).astype(np.int16)
+        each, place = np.unique(flat, axis=1, return_inverse=True)
+        counts = each.astype(np.int64).reshape(*heard.shape[:2], -1)
+        return self._causes_of(question).after(counts, self.dependence), place.ravel()
+
+    def _given(
+        self,
+        source: int,
+        question: int,
+        heard: NDArray[Any],
+        skill: FloatArray | None,
+        cls: NDArray[Any] | None,
+    ) -> FloatArray:
+        """P(answer) of the next answers of a source under each cause.
+
+        As ``[cause, answer, item, class]``, for known classes ``[cause, answer, item]``.
+        """
+        given = self._causes_of(question).given[:, source][:, :, None]  # [cause, answer, 1, class]
         if cls is not None:
-            given, weight = given[:, :, 0, cls], weight[:, :, np.arange(len(cls)), cls]
+            given = given[:, :, 0, cls]
         if skill is not None:
             right = self.right[:, question]
             right, level = (
@@ -638,10 +653,10 @@ class SourceAnswers(AnswerModel):
             )
             given = np.stack([skilled_answers(table, right, level) for table in given])
         rho = float(self.dependence[source])
-        if rho:
-            mine = heard[source] if cls is not None else heard[source][:, :, None]
-            given = urn(given, rho, mine, mine.sum(axis=0))
-        return np.asarray((weight * given).sum(axis=0))
+        if not rho:
+            return given
+        said = heard if cls is not None else heard[:, :, None]
+        return urn(given, rho, said, said.sum(axis=0))
 
     def _causes_of(self, question: int) -> Causes:
         known: dict[int, Causes] = getattr(self, "_causes")  # noqa: B009

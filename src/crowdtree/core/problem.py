@@ -333,7 +333,7 @@ class Problem(Framed, Saved, HtmlShown):
     @property
     def has_prices(self) -> bool:
         """Whether sources differ from one that costs 1 per answer."""
-        return self.has_sources or self.sources[0].price != 1
+        return self.has_sources or self.whole is not None or self.sources[0].price != 1
 
     def source_index(self, name: str) -> int:
         """Index of a source by its name."""
@@ -399,10 +399,19 @@ class Problem(Framed, Saved, HtmlShown):
             return self
         return self._as_options
 
+    @property
+    def whole(self) -> Problem | None:
+        """The problem whose :meth:`as_options` this is; None for others."""
+        found: Problem | None = self.__dict__.get("_whole")
+        return found
+
     @cached_property
     def _as_options(self) -> Problem:
         views, count = self._views, len(self.sources)
-        names = [f"{q} ({s.name})" for s in self.sources for q in self.questions]
+        names, texts = (
+            [f"{words} ({source.name})" for source in self.sources for words in each]
+            for each in (self.questions, [self.text(q) for q in range(self.n_questions)])
+        )
         table = None
         if any(view.table is not None for view in views):
             blank = np.full(self.channel.shape[1:], np.nan)
@@ -417,9 +426,7 @@ class Problem(Framed, Saved, HtmlShown):
         again = [v.dependence for v, s in zip(views, self.sources, strict=True) if s.may_repeat]
         changes: dict[str, Any] = {
             "questions": names,
-            "texts": [self.text(q) for q in range(self.n_questions)] * count
-            if self.texts
-            else None,
+            "texts": texts if self.texts else None,
             "answers": None if set(self.answers) == {YES_NO} else self.answers * count,
             "outcome": np.concatenate([self.outcome if own is None else own] * count, axis=axis),
             "worker_error": np.concatenate([view.worker_error for view in views]),
@@ -431,7 +438,9 @@ class Problem(Framed, Saved, HtmlShown):
         }
         with warnings.catch_warnings():  # a useless source among others is no mistake
             warnings.simplefilter("ignore", CrowdtreeWarning)
-            return self.replace(**changes)
+            made = self.replace(**changes)
+        object.__setattr__(made, "_whole", self)
+        return made
 
     def _with_errors_times(self, factor: float) -> Problem:
         """Make the problem with all errors times a factor, at most 1."""
@@ -477,18 +486,19 @@ class Problem(Framed, Saved, HtmlShown):
 
     def require_one_source(self, what: str) -> None:
         """Raise if there is more than one source of answers."""
-        if self.has_sources:
+        sources = (self.whole or self).sources
+        if len(sources) > 1:
             raise CrowdtreeError(
-                f"{what}: expected one source of answers, got {len(self.sources)} "
-                f"({listing(quoted(source.name) for source in self.sources)}); "
+                f"{what}: expected one source of answers, got {len(sources)} "
+                f"({listing(quoted(source.name) for source in sources)}); "
                 "problem.of_source(name) has one"
             )
 
     def require_yes_no(self, what: str) -> None:
         """Raise unless every question is a plain yes/no question that one source answers."""
+        self.require_one_source(what)
         if self.is_yes_no:
             return
-        self.require_one_source(what)
         question = int(np.argmax(self.n_answers))
         raise CrowdtreeError(
             f"{what}: expected yes/no questions only, but question "

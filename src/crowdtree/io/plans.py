@@ -19,7 +19,8 @@ from crowdtree.io.yaml_json import parse_document, write_document
 def plan_to_dict(plan: Plan | Tree) -> dict[str, Any]:
     """Data of a plan as its file holds it."""
     plan = as_plan(plan)
-    data = {"crowdtree": 1, "kind": "plan", "problem": problem_to_dict(plan.tree.problem)}
+    problem = plan.tree.problem
+    data = {"crowdtree": 1, "kind": "plan", "problem": problem_to_dict(problem.whole or problem)}
     return data | plan.to_dict()
 
 
@@ -79,7 +80,7 @@ def plan_from_dict(data: Any, source: str, problem: Problem | None = None) -> Pl
             raise CrowdtreeError(f"{source}: contains no problem; pass problem=")
         problem = problem_from_dict(found.problem, f"{source}: problem")
     given = found.model_dump(exclude={"crowdtree", "kind", "problem"}, exclude_none=True)
-    return named(source, Plan.from_dict, problem, given)
+    return named(source, Plan.from_dict, problem.as_options(), given)
 
 
 def find_plan(source: str | os.PathLike[str] | Any, *, name: str | None = None) -> Plan | None:

@@ -161,6 +161,8 @@ class Crowd:
     def block(self, problem: Problem, key: int, start: int, stop: int) -> Block:
         """Make some items of a run."""
         truth = self.problem if self.problem is not None else problem
+        if problem.whole is not None:
+            truth = truth.as_options()
         if len(truth.sources) != len(problem.sources):
             raise CrowdtreeError(
                 f"crowd: its problem has {plural(len(truth.sources), 'source')}, the policy's has "

@@ -23,16 +23,15 @@ from crowdtree.server.store.audits import checking
 from crowdtree.server.store.audits.feeding import calibrate
 from crowdtree.server.store.audits.report import audit_summary, certificate
 from crowdtree.server.store.audits.stored import latest_audit, read_audits
-from crowdtree.server.store.background import outbox
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import audits, labels
 from crowdtree.server.store.owner import campaigns
-from crowdtree.server.store.owner.webhooks import add_hook
 from crowdtree.server.store.queries.export import label_rows
 from crowdtree.server.store.queries.revisions import list_revisions
 from crowdtree.server.store.replay.verify import verify
+from crowdtree.server.webhooks.hooks import add_hook
 from tests.storelab import filled
-from tests.weblab import Clock
+from tests.weblab import Clock, delivered
 
 PROBLEM = ct.Problem(
     ["a", "b", "c"], None, list("pqrs"), [[0, 0, 1], [0, 1, 1], [0, 1, 0], [1, 0, 0]], 0.05
@@ -123,12 +122,7 @@ class Crowd:
 
     def sent(self) -> list[Any]:
         """Messages to webhooks that are due; they arrive."""
-        found: list[Any] = []
-        while messages := self.store.write(lambda c: outbox.claim(c, self.clock())):
-            for one in messages:
-                self.store.write(lambda c, m=one: outbox.settle_hook(c, m, "", 0.0))
-                found.append(one.body)
-        return found
+        return delivered(self.store, self.clock)
 
     def revisions(self) -> list[Any]:
         return self.store.read(lambda c: list_revisions(c, self.number))
@@ -199,11 +193,11 @@ def test_wrong_labels_are_corrected_and_the_certificate_counts_them(made: Any) -
     done = lab.maintain()
     assert done.status == "finished"
     sent = lab.sent()
-    assert sent[-1]["event"] == "campaign.finished"
-    (told,) = [body for body in sent if body["event"] == "certificate.reached"]
-    assert told["detail"]["wanted"] == 0.2
-    assert told["detail"]["certified"] <= 0.2
-    assert told["detail"]["text"].startswith("Asked for at most 20 % wrong labels")
+    assert sent[-1]["type"] == "campaign.finished"
+    (told,) = [body for body in sent if body["type"] == "certificate.reached"]
+    assert told["data"]["wanted"] == 0.2
+    assert told["data"]["certified"] <= 0.2
+    assert told["data"]["text"].startswith("Asked for at most 20 % wrong labels")
     claims = lab.audit.claims
     wrong = [row for row in lab.rows() if row["checked"] and row["reason"] != "checked"]
     assert not wrong
@@ -262,8 +256,8 @@ def test_a_bound_out_of_reach_is_said_in_a_sentence(made: Any, why: str, options
     assert found.status == "running"
     assert f"cannot be reached with these people and questions: {why}" in found.status_reason
     assert "certified so far: at most" in found.status_reason
-    (told,) = [body for body in lab.sent() if body["event"] == "certificate.out_of_reach"]
-    assert told["detail"]["text"] == found.status_reason
+    (told,) = [body for body in lab.sent() if body["type"] == "certificate.out_of_reach"]
+    assert told["data"]["text"] == found.status_reason
     assert lab.maintain().status_reason == found.status_reason
     assert lab.sent() == [], "it is said once"
     lab.check(truth=nobody_is_right)  # every wrong label that is found is corrected

@@ -18,11 +18,12 @@ from crowdtree.server.store.corrections.excluding import exclude
 from crowdtree.server.store.db.activity import list_activity, note
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import judgements, metadata, workers
-from crowdtree.server.store.owner import campaigns, deleting, joining, people, tokens, webhooks
+from crowdtree.server.store.owner import campaigns, deleting, joining, people, tokens
 from crowdtree.server.store.owner.joining import Visitor
 from crowdtree.server.store.replay.verify import verify
 from crowdtree.server.web.media_files import open_media
 from crowdtree.server.web.services.deleting import delete_campaign, erase_worker
+from crowdtree.server.webhooks import hooks
 from tests.storelab import filled, work
 
 SECRETS = ("5f3c-platform", "network", "session-77", "study-8", "Nicky", "Oslo")
@@ -142,7 +143,7 @@ def test_a_deleted_campaign_leaves_nothing_and_others_alone(url: str, tmp_path: 
         now = store.clock()
         store.write(lambda c: checking.start(c, number, 0.2, now))
         store.write(lambda c: exclude(c, number, [worker], now))
-        store.write(lambda c: webhooks.add_hook(c, number, "https://x.example", now, str))
+        store.write(lambda c: hooks.add_hook(c, number, "https://x.example", now, str))
         store.write(lambda c: people.join_link(c, number, now))
         before, kept = rows_of(store, number), rows_of(store, other)
         used = ("answers", "leases", "labels", "audits", "exclusions", "webhooks", "budgets")

@@ -19,7 +19,6 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import AdaptivePolicy
 from crowdtree.server.rules import revised_items
 from crowdtree.server.store import Next, NotFound, Refused
-from crowdtree.server.store.background import outbox
 from crowdtree.server.store.corrections import preview as previews
 from crowdtree.server.store.corrections.excluding import exclude, include
 from crowdtree.server.store.corrections.reopening import items_of_tasks, reopen
@@ -41,6 +40,7 @@ from crowdtree.server.store.owner.people import invite
 from crowdtree.server.store.queries.export import answer_rows
 from tests.server.store.test_revising import STRICT, TABLE, Game, policies
 from tests.storelab import games
+from tests.weblab import delivered
 
 HASTY = AdaptivePolicy(TABLE, target_error=0.3, max_answers=5, strict=False)
 EXCLUDED = sa.select(sa.func.count()).where(answers.c.revised_fate == "excluded")
@@ -373,14 +373,9 @@ def test_webhooks_and_exports_tell_of_exclusions(court: Court) -> None:
     bad = court.ids()[:2]
     court.exclude(*bad, reason="spam")
     court.settle()
-    bodies = []
-    while messages := court.write(lambda c: outbox.claim(c, court.clock())):
-        for message in messages:
-            court.write(lambda c, m=message: outbox.settle_hook(c, m, "", 0.0))
-            bodies.append(message.body)
-    events = {body["event"]: body for body in bodies}
-    assert {"labels.withdrawn", "answers.excluded"} <= set(events)
-    detail = events["answers.excluded"]["detail"]
+    events = {body["type"]: body["data"] for body in delivered(court.store, court.clock)}
+    assert list(events) == ["labels.withdrawn", "answers.excluded"]
+    detail = events["answers.excluded"]
     assert (detail["excluded"], detail["actor"]) == (bad, "owner")
     assert detail["text"] == "answers of 2 workers excluded: spam"
     rows = court.store.read(lambda c: answer_rows(c, court.number, TABLE.questions))

@@ -18,7 +18,6 @@ from crowdtree.server.store import Next, NotFound, Settings
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.audits.feeding import checked_truths
 from crowdtree.server.store.audits.report import audit_summary, coverage
-from crowdtree.server.store.background import outbox
 from crowdtree.server.store.corrections import withdrawing
 from crowdtree.server.store.corrections.editing import edit_item, edit_texts
 from crowdtree.server.store.corrections.labelling import correct
@@ -43,6 +42,7 @@ from crowdtree.server.store.queries.progress import progress
 from tests.server.store.test_excluding import HASTY, Court, slowly
 from tests.server.store.test_revising import STRICT, TABLE, policies
 from tests.storelab import join_openly
+from tests.weblab import delivered
 
 __all__ = ["slowly"]
 NAMES = list(TABLE.classes)
@@ -287,15 +287,11 @@ def test_webhooks_tell_of_labels_by_hand(desk: Desk) -> None:
     mine = other(desk.rows()["i3"])
     desk.correct({"i3": mine}, "why")
     desk.withdraw("i4")
-    bodies = []
-    while messages := desk.write(lambda c: outbox.claim(c, desk.clock())):
-        for message in messages:
-            desk.write(lambda c, m=message: outbox.settle_hook(c, m, "", 0.0))
-            bodies.append(message.body)
-    detail = next(body["detail"] for body in bodies if body["event"] == "label.corrected")
+    bodies = delivered(desk.store, desk.clock)
+    detail = next(body["data"] for body in bodies if body["type"] == "label.corrected")
     assert (detail["task"], detail["label"], detail["reason"]) == ("i3", mine, "why")
     assert detail["computed"] == desk.rows()["i3"]["computed"]
-    sent = [row for body in bodies for row in body["labels"]]
+    sent = [row for body in bodies for row in body["data"].get("labels", ())]
     assert [(row["task"], row["label"], row["status"]) for row in sent] == [
         ("i4", None, "withdrawn")
     ]

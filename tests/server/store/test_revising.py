@@ -23,7 +23,6 @@ from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.rules.stalled_items import StalledItems
 from crowdtree.server.rules.wrong_table import Watching
 from crowdtree.server.store import ExpireLeases, Next, Refused, Settings, Store, Submit
-from crowdtree.server.store.background import outbox
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import list_activity
 from crowdtree.server.store.db.sql import fetch
@@ -52,7 +51,7 @@ from crowdtree.server.store.serving.cache import ServingCache
 from crowdtree.server.store.serving.item import ServedCampaign
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 from tests.storelab import games
-from tests.weblab import ALONE, Clock
+from tests.weblab import ALONE, Clock, delivered
 
 TABLE = ct.example("table1")
 WORSE = TABLE.replace(worker_error=2 * TABLE.worker_error)
@@ -327,30 +326,25 @@ def test_a_changed_label_gets_a_new_row_and_a_kept_one_is_corrected(labelled: Ga
 
 def test_webhooks_follow_labels_that_change(labelled: Game) -> None:
     def sent() -> list[Any]:
-        found = []
-        while messages := labelled.write(lambda c: outbox.claim(c, labelled.clock())):
-            for message in messages:
-                labelled.write(lambda c, m=message: outbox.settle_hook(c, m, "", 0.0))
-                found.append(message.body)
-        return found
+        return delivered(labelled.store, labelled.clock)
 
     hook = {"campaign_id": labelled.number, "url": "https://example.org", "secret": "s"}
     labelled.write(lambda c: c.execute(webhooks.insert().values(**hook)).rowcount)
-    known = {row["task"]: row["id"] for body in sent() for row in body["labels"]}
+    known = {row["task"]: row["id"] for body in sent() for row in body["data"]["labels"]}
     assert len(known) == 6
     labelled.revise(STRICT)
     labelled.finish_revision()
     gone, revised = sent()
-    assert gone["event"] == "labels.withdrawn"
-    assert revised["event"] == "table.revised"
-    assert (revised["detail"]["revision"], revised["detail"]["actor"]) == (1, "owner")
-    assert {row["task"]: row["label_id"] for row in gone["withdrawn"]} == known
+    assert gone["type"] == "labels.withdrawn"
+    assert revised["type"] == "table.revised"
+    assert (revised["data"]["revision"], revised["data"]["actor"]) == (1, "owner")
+    assert {row["task"]: row["label_id"] for row in gone["data"]["withdrawn"]} == known
     labelled.revise(AdaptivePolicy(TABLE, target_error=0.3, max_answers=5, strict=False))
     labelled.finish_revision()
-    _, again = sent()
-    assert again["event"] == "items.labelled"
-    assert all(row["id"] > known[row["task"]] for row in again["labels"])
-    assert again["labels"] == labelled.store.read(
+    again, _ = sent()
+    assert again["type"] == "items.labelled"
+    assert all(row["id"] > known[row["task"]] for row in again["data"]["labels"])
+    assert again["data"]["labels"] == labelled.store.read(
         lambda c: label_rows(c, labelled.number, TABLE.classes)
     )
 

@@ -20,6 +20,7 @@ pytest.importorskip("fastapi", reason="needs the server's packages")
 
 from crowdtree.cli import main
 from crowdtree.server.store import Store
+from crowdtree.server.store.db.tables import SCHEMA_VERSION
 
 COMMAND = [sys.executable, "-c", "from crowdtree.cli import main; main()", "serve"]
 LINK = re.compile(r"http://127\.0\.0\.1:(\d+)(/login\?token=\S+)")
@@ -128,7 +129,8 @@ def test_an_invalid_or_different_database_is_refused(refused, tmp_path: Path) ->
         pass
     with sqlite3.connect(tmp_path / "newer.db") as database:
         database.execute("UPDATE schema_version SET version = '9999'")
-    assert "expected tables of version 2, got 9999" in refused("--database", "newer.db")
+    expected = f"expected tables of version {SCHEMA_VERSION}, got 9999"
+    assert expected in refused("--database", "newer.db")
     with sqlite3.connect(tmp_path / "other.db") as database:
         database.execute("CREATE TABLE items (id INTEGER)")
     assert "got tables without a version" in refused("--database", "other.db")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import http.server
 import json
 import socket
 import threading
@@ -28,11 +27,10 @@ from crowdtree.server.web import (
     fast_path,
     limits,
     routing,
-    webhook_delivery,
 )
 from crowdtree.server.web.worker_process import silent
 from tests.serving import Client
-from tests.weblab import Lab, message, until
+from tests.weblab import Lab, until
 
 BODY = "content-type: application/json\r\ncontent-length: 100\r\n\r\n{"
 
@@ -200,75 +198,3 @@ def test_large_json_is_parsed_in_the_worker_process(
         found = app.client.post("/api/campaigns", content=body, headers=headers)
         assert found.status_code == 422
         assert words in found.json()["message"]
-
-
-# ------------------------------------------------------------------------------ receivers
-
-
-@contextlib.contextmanager
-def dripping() -> Iterator[tuple[int, threading.Event]]:
-    """A receiver that sends its response one byte at a time, until the event is set."""
-    over = threading.Event()
-
-    def drip(client: socket.socket) -> None:
-        with client, contextlib.suppress(OSError):
-            for byte in b"HTTP/1.1 200 OK" + b"x" * 10_000:
-                client.send(bytes([byte]))
-                if over.wait(0.02):
-                    return
-
-    def accept() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = listener.accept()
-                threading.Thread(target=drip, args=(client,), daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=accept, daemon=True).start()
-        yield listener.getsockname()[1], over
-        over.set()
-        listener.shutdown(socket.SHUT_RDWR)
-
-
-def test_a_delivery_has_a_deadline_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhook_delivery, "DEADLINE", 0.2)
-    with dripping() as (port, _):
-        sent = message(1, 1, 1)
-        object.__setattr__(sent, "url", f"http://127.0.0.1:{port}/")
-        error = aside.run(webhook_delivery.post(sent, 0.0, private=True))
-    assert error.startswith("no response within")
-
-
-def test_slow_receivers_delay_neither_others_nor_the_server(app: Lab) -> None:
-    arrived = threading.Event()
-
-    class Quick(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(204)
-            self.end_headers()
-            arrived.set()
-
-        def log_message(self, *_: Any) -> None:
-            return
-
-    with (
-        dripping() as (port, over),
-        http.server.HTTPServer(("127.0.0.1", 0), Quick) as receiver,
-    ):
-        threading.Thread(target=receiver.serve_forever, daemon=True).start()
-        number = app.campaign(example="table1", workers=0)
-        hooks = f"/api/campaigns/{number}/webhooks"
-        for k in range(9):
-            app.post(hooks, {"url": f"http://127.0.0.1:{port}/{k}"})
-        app.post(hooks, {"url": f"http://127.0.0.1:{receiver.server_port}/"})
-        worker = app.worker(number)
-        while worker.work("yes"):
-            pass
-        assert arrived.wait(20)
-        assert app.client.get("/healthz").status_code == 200
-        assert app.get(f"/api/campaigns/{number}").status_code == 200  # a thread reads it
-        rows = app.get(hooks).json()
-        assert [row["sent_label_id"] > 0 for row in rows[:9]] == [False] * 9
-        over.set()
-        receiver.shutdown()

@@ -47,7 +47,10 @@ def finish(
 
     def show(console: Any) -> None:
         show_plan(console, value, outputs, cost)
-        adaptive_line(console, value.tree.problem, Goal(answers=value.expected_answers))
+        problem, goal = tree.problem, Goal(answers=value.expected_answers)
+        if problem.has_prices:
+            goal = Goal(cost=value.expected_cost)
+        adaptive_line(console, problem.whole or problem, goal)
 
     found = value.to_dict()
     if cost is not None:
@@ -66,9 +69,10 @@ def adaptive_line(
         words = "an adaptive policy may need fewer answers"
     else:
         risk = "" if problem.loss is None else f"expected loss {number(found.risk)}, "
+        paid = "" if np.isnan(found.cost) else f" for {number(found.cost)}"
         words = (
-            f"{risk}{percent(found.error)} wrong with {amount(found.answers, 'answer')} per item "
-            "(adaptive, simulated)"
+            f"{risk}{percent(found.error)} wrong with {amount(found.answers, 'answer')} per item"
+            f"{paid} (adaptive, simulated)"
         )
     console.print(f"[dim]With crowdtree plan: {words}.[/]\n")
 
@@ -91,10 +95,11 @@ def show_summary(console: Any, value: Evaluation) -> None:
     """Print the error and cost of the plan."""
     plan = value.plan
     tree = plan.tree
+    paid = f" for {number(value.expected_cost)}" if tree.problem.has_prices else ""
     console.print(
         f"[bold]Misclassifies {percent(value.decided_error)}[/] of "
         f"{'the labelled ' if plan.handed_over else ''}items "
-        f"[dim](exact)[/] with {amount(value.expected_answers, 'answer')} per item."
+        f"[dim](exact)[/] with {amount(value.expected_answers, 'answer')} per item{paid}."
     )
     loss = tree.problem.loss
     if plan.handed_over:

@@ -3,11 +3,10 @@
 ========================= =====================================================================
 ``store.db``              engine, tables, statements with their row types
 ``store.serving``         workers: questions out, answers in, in batches of one transaction
-``store.owner``           owners: campaigns, drafts, workers, tokens, webhooks
+``store.owner``           owners: campaigns, drafts, workers, tokens
 ``store.queries``         read-only queries for pages, downloads and the API
 ``store.audits``          audits: items to check out, results in, what is certified
 ``store.corrections``     excluded answers, labels by hand, items edited, withdrawn, reopened
-``store.background``      webhook messages that are due
 ``store.replay``          verification: replay the log and reconcile every stored sum with it
 ``store.backup``          all tables and media in one file, and back
 ========================= =====================================================================

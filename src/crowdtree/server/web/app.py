@@ -37,7 +37,7 @@ from crowdtree.server.web.headers import Guard
 from crowdtree.server.web.limits import BodyLimit
 from crowdtree.server.web.pages.base import error_page
 from crowdtree.server.web.state import HERE, AppState, Options
-from crowdtree.server.web.webhook_delivery import Deliveries
+from crowdtree.server.webhooks.delivery import Deliveries
 
 log = logging.getLogger("crowdtree.server.web")
 SWEEP_SECONDS = 1.0
@@ -119,7 +119,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state.loop = asyncio.get_running_loop()
     listener = state.listen(state.loop)
     state.store.listeners.append(listener)
-    deliveries = Deliveries()
+    deliveries = Deliveries(
+        state.store, lambda secret: state.secret_key.open(secret), state.options.private_webhooks
+    )
     tasks = [asyncio.create_task(task) for task in _tasks(state, deliveries)]
     try:
         yield
@@ -138,7 +140,7 @@ def _tasks(state: AppState, deliveries: Deliveries) -> list[Coroutine[None, None
         _every(SWEEP_SECONDS, lambda: background.maintain(state)),
         _every(background.WATCH_SECONDS, lambda: background.watch(state)),
         _every(SWEEP_SECONDS, lambda: background.assess(state)),
-        _every(SWEEP_SECONDS, lambda: deliveries.start_due(state)),
+        _every(SWEEP_SECONDS, deliveries.start_due),
     ]
 
 

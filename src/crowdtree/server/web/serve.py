@@ -21,14 +21,14 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.io.private import make_private
 from crowdtree.server.store import Store
 from crowdtree.server.store.db.activity import COMMAND_LINE, acting
-from crowdtree.server.store.owner import owners, webhooks
+from crowdtree.server.store.owner import owners
 from crowdtree.server.store.owner.tokens import ROOT
 from crowdtree.server.web.app import create_app
 from crowdtree.server.web.logs import LogFormat, configure
 from crowdtree.server.web.media_files import Folder, open_media
 from crowdtree.server.web.processes import allow_connections, end_with_parent
 from crowdtree.server.web.request_metrics import SHARED
-from crowdtree.server.web.secret_key import SEALED, SecretKey
+from crowdtree.server.web.secret_key import SecretKey
 from crowdtree.server.web.state import Options
 from crowdtree.server.web.stopping import before_stopping
 
@@ -140,7 +140,7 @@ def run(serving: Serving, announce: Callable[[str], None]) -> None:
     with _listen(serving.host, serving.port) as listener:
         serving = replace(serving, port=listener.getsockname()[1])
         with Store(serving.database).opened() as store, acting(COMMAND_LINE):
-            _protect(store, serving.options)
+            _protect(serving.options)
             link = owner_link(store, serving.base, retire=True)
         os.environ[VARIABLE] = json.dumps(asdict(serving))
         announce(link)
@@ -148,10 +148,9 @@ def run(serving: Serving, announce: Callable[[str], None]) -> None:
         _serve(serving, listener)
 
 
-def _protect(store: Store, options: Options) -> None:
-    """Protect what earlier versions have left readable: secrets of webhooks, and media."""
-    key = SecretKey(options.key_file)
-    store.write(lambda c: webhooks.seal_secrets(c, key.seal, SEALED))
+def _protect(options: Options) -> None:
+    """Refuse a key or media that cannot be used, and let nobody else read the media."""
+    SecretKey(options.key_file)
     media = open_media(options.media)
     if media is not None:
         media.check()

@@ -66,7 +66,7 @@ def _choices(choices: PlanChoices) -> Any:
         raise CrowdtreeError(
             "plot: the plan has one source, so there are no mixes to compare; draw its fixed_plan"
         )
-    return mix_chart(choices.mixes, by_loss=choices.problem.loss is not None)
+    return mix_chart(choices)
 
 
 @chart_of.register

@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
+from crowdtree.planning.choices import PlanChoices
 from crowdtree.show.plots.curves import curve_chart
 from crowdtree.show.plots.vega import Chart
 
 
-class MixCurve(Protocol):
-    """A mix of sources with its costs and errors."""
-
-    @property
-    def name(self) -> str:
-        """The sources in words."""
-        ...
-
-    @property
-    def performance(self) -> Any:
-        """Cost, error and risk at the goal; None where it is out of reach."""
-        ...
-
-    @property
-    def curve(self) -> Sequence[tuple[float, float]]:
-        """Cost and error (or expected loss) at several stopping rules."""
-        ...
-
-
-def mix_chart(mixes: Sequence[MixCurve], *, by_loss: bool) -> Chart:
-    """Error (or expected loss) over cost, a line per mix; the chosen one is marked."""
+def mix_chart(choices: PlanChoices) -> Chart:
+    """Error (or expected loss) over cost, a line per mix; the goal is marked on the chosen one."""
     rows: list[dict[str, Any]] = []
-    for place, mix in enumerate(mixes):
-        look = {"kind": "baseline", "dash": "dashed"} if place else {"kind": "ours"}
-        rows += [
-            {"series": mix.name, "x": cost, "y": risk} | look for cost, risk in mix.curve if cost
-        ]
-    found = mixes[0].performance
-    points = []
+    for name, mix in zip(choices.mix_names, choices.mixes, strict=True):
+        ours = mix is choices.mixes[0]
+        look = {"kind": "ours"} if ours else {"kind": "baseline", "dash": "dashed"}
+        named = {"series": "chosen mix" if ours else name} | look
+        rows += [named | {"x": cost, "y": risk} for cost, risk in mix.curve if cost]
+    found, by_loss, points = choices.mixes[0].performance, choices.problem.loss is not None, []
     if found is not None:
         risk = float(found.risk if by_loss else found.error)
-        points = [{"x": float(found.cost), "y": risk, "label": "chosen"}]
+        points = [{"x": float(found.cost), "y": risk, "label": "this plan"}]
     return curve_chart(
         rows,
         title="What each mix of sources costs: lower left is better",

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from crowdtree.core.bounds import checked_price, price_by_question
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.evaluation import evaluate
 from crowdtree.core.fixed_plan import Plan, as_plan
@@ -80,7 +81,14 @@ def report_html(
     else:
         value = evaluate(as_plan(plan))
         problem, adaptive = value.tree.problem, False
-        prices = None if price is None else (price,) * problem.n_questions
+        prices = None
+        if price is not None or problem.has_prices:
+            each = (
+                checked_price(price, problem.whole)
+                if problem.whole
+                else price_by_question(price, problem)
+            )
+            prices = tuple(each.tolist())
         ways = plan_ways(value, prices)
         lead, notes = "", []
     if adaptive:
@@ -105,6 +113,7 @@ def report_html(
         tables=tables,
         adaptive=adaptive,
         about="" if value is None else summary.about(value),
+        mixes=details.mix_figure(plan) if isinstance(plan, PlanChoices) and plan.mixes else "",
         tree="" if value is None else tree_section(tree_views(value.plan)),
         live="" if live is None else live_section(live),
         most=details.MAX_ROWS,

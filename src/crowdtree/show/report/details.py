@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crowdtree.core.errors import MissingExtra
 from crowdtree.core.evaluation import Evaluation
 from crowdtree.core.text import percent
 from crowdtree.planning import ITEMS, PlanChoices
 from crowdtree.policies import Policy
+from crowdtree.show.plots.html import hint
 from crowdtree.show.report.templates import digits
 from crowdtree.show.report.ways import Way
 from crowdtree.simulation import Run, simulate
@@ -62,6 +64,16 @@ def mix_table(choices: PlanChoices) -> Table:
         rows.append([title, *cells, *each])
     about = "Cost per item of each mix, and of each source in it; simulated."
     return Table("Who is asked", about, (*columns, *((name, "n") for name in sources)), rows)
+
+
+def mix_figure(choices: PlanChoices) -> str:
+    """A chart of error (or expected loss) over the cost of each mix."""
+    try:
+        from crowdtree.show.plots.mixes import mix_chart
+        from crowdtree.show.plots.vega import chart_svg
+    except MissingExtra as missing:
+        return hint(missing)
+    return chart_svg(mix_chart(choices), page=True)
 
 
 def adaptive_tables(policy: Policy[Any]) -> list[Table]:

@@ -71,7 +71,7 @@ def adaptive_points(problem: Problem, way: Way, prices: Sequence[float] | None) 
 
 
 def _start(problem: Problem) -> str:
-    if problem.has_sources:
+    if (problem.whole or problem).has_sources:
         return ONE_SOURCE
     return START if problem.is_yes_no else NO_CAMPAIGN
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crowdtree.core.bounds import checked_price, prices_by_question
 from crowdtree.core.evaluation import Evaluation, evaluate
 from crowdtree.core.problem import Problem
 from crowdtree.core.text import percent_range
@@ -54,7 +55,8 @@ def plan_ways(value: Evaluation, prices: Sequence[float] | None = None) -> list[
 def _exact(name: str, value: Evaluation, prices: Sequence[float] | None) -> Way:
     cost = None
     if prices is not None:
-        cost = float(value.answers_by_node @ np.asarray(prices)[value.tree.question])
+        each = checked_price(prices, value.tree.problem)
+        cost = float(value.answers_by_node @ each[value.tree.question])
     loss = value.tree.problem.loss
     return Way(
         name,
@@ -70,9 +72,13 @@ def _exact(name: str, value: Evaluation, prices: Sequence[float] | None) -> Way:
 def _adaptive(value: Evaluation, prices: Sequence[float] | None) -> Way | None:
     """The best adaptive policy at the error (or loss) of a plan; ``None`` where there is none."""
     goal = Goal(error=max(value.decided_error, MIN_TARGET))
-    if value.tree.problem.loss is not None:
+    problem = value.tree.problem
+    if problem.loss is not None:
         goal = Goal(loss=max(value.risk, MIN_TARGET))
-    found = best_adaptive(value.tree.problem, goal, prices)
+    if problem.whole is not None and prices is not None:
+        problem = problem.whole
+        prices = prices_by_question(np.asarray(prices), problem).tolist()
+    found = best_adaptive(problem, goal, prices)
     return None if found is None else _way("adaptive policy", found, value.tree.problem)
 
 

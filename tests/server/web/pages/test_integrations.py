@@ -6,40 +6,53 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree.server.store.background import outbox
-from tests.weblab import Lab, hooked, message, settle
+from crowdtree.server.store.db.tables import deliveries, webhooks
+from tests.weblab import Lab, hooked
 
 
-def test_deliveries_are_remembered_the_last_ones_only(app: Lab) -> None:
+def given_up(app: Lab, number: int) -> int:
+    """A webhook that was given up; a message of it has arrived, another one has not."""
+    hook = hooked(app, number)
+    failed = {"status": "failed", "failures": 20, "last_error": "connection refused"}
+    mine = webhooks.update().where(webhooks.c.id == hook)
+    app.store.write(lambda c: c.execute(mine.values(**failed)).rowcount)
+    line = {"webhook_id": hook, "event": "items.labelled", "feed": "labels", "rows": 3}
+    lines = (
+        {"message": "msg_1", "attempts": 2, "arrived": 1},
+        {"message": "msg_2", "attempts": 20, "error": "connection refused"},
+    )
+    for each in lines:
+        made = deliveries.insert().values(**line, **each)
+        app.store.write(lambda c, made=made: c.execute(made).rowcount)
+    return hook
+
+
+def test_messages_are_listed_the_newest_first(app: Lab) -> None:
     number = app.campaign(start=False)
-    hook, other = hooked(app, number), hooked(app, number)
-    for last in range(outbox.KEPT + 5):
-        settle(app, message(number, hook, last), "status 500" if last % 2 else "")
-    settle(app, message(number, other, 1))
+    hook, other = given_up(app, number), hooked(app, number)
     path = f"/api/campaigns/{number}/webhooks/{hook}/deliveries"
-    found = app.get(path).json()
-    assert [line["message"] for line in found] == [
-        f"{hook}-{last}" for last in reversed(range(5, outbox.KEPT + 5))
-    ]
-    assert found[0]["labels"] == 3
-    assert {line["error"] for line in found} == {"", "status 500"}
-    assert len(app.get(f"/api/campaigns/{number}/webhooks/{other}/deliveries").json()) == 1
+    newest, oldest = app.get(path).json()
+    assert (newest["message"], newest["arrived"]) == ("msg_2", False)
+    assert (newest["attempts"], newest["error"], newest["rows"]) == (20, "connection refused", 3)
+    assert (oldest["arrived"], oldest["error"]) == (True, "")
+    page = app.get(f"/c/{number}/webhooks").text
+    assert "connection refused at attempt 20" in page
+    assert "arrived at attempt 2" in page
+    assert app.get(f"/api/campaigns/{number}/webhooks/{other}/deliveries").json() == []
     elsewhere = app.campaign(start=False)
     assert app.get(f"/api/campaigns/{elsewhere}/webhooks/{hook}/deliveries").status_code == 404
     assert app.post(f"/api/campaigns/{elsewhere}/webhooks/{hook}/retry").status_code == 404
     gone = app.client.delete(f"/api/campaigns/{number}/webhooks/{hook}", headers=app.owner)
     assert gone.status_code == 200
-    settle(app, message(number, hook, 99))  # was on its way when it was removed
     assert app.get(path).status_code == 404
 
 
 def test_a_failed_webhook_can_be_retried(app: Lab) -> None:
     number = app.campaign(start=False)
-    hook = hooked(app, number)
-    settle(app, message(number, hook, 1, failures=outbox.MOST_FAILURES - 1), "connection refused")
+    hook = given_up(app, number)
     page = app.get(f"/c/{number}/webhooks").text
     assert "given up" in page
-    assert "connection refused" in page
+    assert "20 failures: connection refused" in page
     app.post(f"/api/campaigns/{number}/webhooks/{hook}/retry")
     row = app.get(f"/api/campaigns/{number}/webhooks").json()[0]
     assert (row["status"], row["failures"], row["next_try_at"]) == ("active", 0, 0.0)

@@ -11,23 +11,11 @@ from typing import Literal, NamedTuple, TypedDict, cast
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.server.store.db.events import NOTED
 from crowdtree.server.store.db.labels import hold_readers
 from crowdtree.server.store.db.tables import activity
 from crowdtree.server.store.types import JsonObject
 
-EVENTS = {
-    "alarm": "table.alarm",
-    "suspect": "worker.suspected",
-    "revise": "table.revised",
-    "exclude": "answers.excluded",
-    "include": "answers.included",
-    "correct": "label.corrected",
-    "certified": "certificate.reached",
-    "out of reach": "certificate.out_of_reach",
-    "skipped away": "campaign.skipped_away",
-    "left to owner": "campaign.left_to_owner",
-}
-"""Actions that webhooks are told about, and the names of these events."""
 MOST_LISTED = 500
 SERVER = "server"
 """The name of the server among people."""
@@ -79,7 +67,7 @@ def note(
     actor: Actor = "owner",
 ) -> int:
     """Append to the activity log; returns the number of the entry."""
-    if action in EVENTS:
+    if action in NOTED:
         hold_readers(connection)
     origin = ORIGIN.get() if actor == "owner" else NOBODY
     values = {"at": now, "actor": actor, "action": action, "campaign_id": campaign}

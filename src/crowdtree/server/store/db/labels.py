@@ -1,7 +1,7 @@
-"""Writing labels so that a reader who continues from an id misses none.
+"""Writing labels and events so that a reader who continues from an id misses none.
 
 PostgreSQL assigns a row's id before its transaction commits: with several server processes, a
-reader can see id 8 before id 7 is committed and would then skip 7. So writers of labels hold a
+reader can see id 8 before id 7 is committed and would then skip 7. So writers hold a
 shared lock until the commit, and a reader that continues from an id waits for that lock once.
 """
 

@@ -14,7 +14,7 @@ from sqlalchemy.types import TypeEngine
 
 from crowdtree.server.store.db.states import LIVE_LEASES, LeaseState
 
-SCHEMA_VERSION = "3"
+SCHEMA_VERSION = "4"
 """To be increased with every change of the tables."""
 metadata = sa.MetaData(
     naming_convention={
@@ -453,7 +453,6 @@ webhooks = sa.Table(
     sa.Column("secret", sa.Text, nullable=False),
     _number("sent_label_id", BigId),
     _number("sent_withdrawal_id", BigId),
-    _number("finish_sent", sa.SmallInteger),
     _number("sent_activity_id", BigId),
     _count("failures"),
     _number("next_try_at", sa.Float),
@@ -462,7 +461,8 @@ webhooks = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# The last messages of each webhook, for the owner's page.
+# The last messages of each webhook, at most one of which has not arrived: it reports the rows of a
+# feed up to `last_id`.
 deliveries = sa.Table(
     "deliveries",
     metadata,
@@ -471,7 +471,11 @@ deliveries = sa.Table(
     _number("at", sa.Float),
     sa.Column("message", sa.Text, nullable=False),
     sa.Column("event", sa.Text, nullable=False),
-    _count("labels"),
+    sa.Column("feed", sa.Text, nullable=False),
+    _number("last_id", BigId),
+    _count("rows"),
+    _count("attempts"),
+    _number("arrived", sa.SmallInteger),
     _text("error"),
     sa.Index("ix_deliveries_webhook_id_id", "webhook_id", "id"),
     sqlite_autoincrement=True,

@@ -222,7 +222,8 @@ def set_status(
         .where(campaigns.c.id == number)
         .values(status=status, status_reason=reason, started_at=started, finished_at=finished)
     )
-    note(connection, now, VERBS[status], number, {"reason": reason} if reason else {}, actor)
+    action = "finished" if status == "finished" else VERBS[status]
+    note(connection, now, action, number, {"reason": reason} if reason else {}, actor)
     return get_campaign(connection, number)
 
 

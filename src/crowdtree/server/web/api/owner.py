@@ -12,19 +12,20 @@ from starlette.responses import StreamingResponse
 from crowdtree.server.store.db.campaign_row import CampaignStatus, get_campaign
 from crowdtree.server.store.db.campaign_row import list_campaigns as campaign_rows
 from crowdtree.server.store.derived import signing_key
-from crowdtree.server.store.owner import campaigns, people, webhooks
+from crowdtree.server.store.owner import campaigns, people
 from crowdtree.server.store.queries.items import item_trace
 from crowdtree.server.store.queries.progress import Progress, progress
 from crowdtree.server.store.queries.revisions import list_revisions
 from crowdtree.server.store.queries.workers import WorkerFacts, listed_workers
 from crowdtree.server.store.types import JsonObject
-from crowdtree.server.web.addresses import check_address
 from crowdtree.server.web.auth import OWNER_ONLY
 from crowdtree.server.web.plan_jobs import Wish
 from crowdtree.server.web.qr import qr_svg
 from crowdtree.server.web.requests import Number, address_of, event_response, state_of
 from crowdtree.server.web.routing import GuardedRoute
 from crowdtree.server.web.services import plans
+from crowdtree.server.webhooks import hooks
+from crowdtree.server.webhooks.addresses import check_address
 
 router = APIRouter(
     route_class=GuardedRoute, prefix="/api/campaigns", tags=["owner"], dependencies=OWNER_ONLY
@@ -244,7 +245,7 @@ async def trace(request: Request, number: Number, item: Number) -> JsonObject:
 async def list_webhooks(request: Request, number: Number) -> list[JsonObject]:
     """List the webhooks, without their secrets."""
     store = state_of(request).store
-    return [dict(row) for row in await store.aread(lambda c: webhooks.listed_hooks(c, number))]
+    return [dict(row) for row in await store.aread(lambda c: hooks.listed_hooks(c, number))]
 
 
 @router.post("/{number}/webhooks", status_code=201)
@@ -253,15 +254,15 @@ async def add_webhook(request: Request, number: Number, wish: Hooked) -> JsonObj
     state = state_of(request)
     url = await check_address(wish.url, state.options.private_webhooks)
     seal = state.secret_key.seal
-    made = await state.store.awrite(lambda c: webhooks.add_hook(c, number, url, state.now, seal))
+    made = await state.store.awrite(lambda c: hooks.add_hook(c, number, url, state.now, seal))
     return dict(made)
 
 
 @router.get("/{number}/webhooks/{hook}/deliveries")
 async def list_deliveries(request: Request, number: Number, hook: Number) -> list[JsonObject]:
-    """List the last messages of a webhook; `error` is empty for those delivered."""
+    """List the last messages of a webhook; `error` says why the last attempt failed."""
     store = state_of(request).store
-    rows = await store.aread(lambda c: webhooks.hook_deliveries(c, number, hook))
+    rows = await store.aread(lambda c: hooks.hook_deliveries(c, number, hook))
     return [dict(row) for row in rows]
 
 
@@ -269,7 +270,7 @@ async def list_deliveries(request: Request, number: Number, hook: Number) -> lis
 async def retry_webhook(request: Request, number: Number, hook: Number) -> dict[str, bool]:
     """Send pending messages now, also after the webhook was given up."""
     state = state_of(request)
-    await state.store.awrite(lambda c: webhooks.retry_hook(c, number, hook, state.now))
+    await state.store.awrite(lambda c: hooks.retry_hook(c, number, hook, state.now))
     return {"done": True}
 
 
@@ -277,7 +278,7 @@ async def retry_webhook(request: Request, number: Number, hook: Number) -> dict[
 async def remove_webhook(request: Request, number: Number, hook: Number) -> dict[str, bool]:
     """Remove a webhook."""
     state = state_of(request)
-    await state.store.awrite(lambda c: webhooks.remove_hook(c, number, hook, state.now))
+    await state.store.awrite(lambda c: hooks.remove_hook(c, number, hook, state.now))
     return {"done": True}
 
 

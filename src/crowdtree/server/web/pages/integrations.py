@@ -7,25 +7,14 @@ from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.server.store.owner.webhooks import WebhookReport, reported_hooks
+from crowdtree.server.store.db.events import EVENTS
 from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.server.web.pages.base import PageRoute, render
 from crowdtree.server.web.requests import Number, state_of
 from crowdtree.server.web.services.sessions import list_tokens
+from crowdtree.server.webhooks.hooks import WebhookReport, reported_hooks
 
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
-EVENTS = {
-    "items.labelled": "labels",
-    "labels.withdrawn": "labels withdrawn",
-    "table.alarm": "the answers contradict the table",
-    "table.revised": "table revised",
-    "worker.suspected": "worker suspected and paused",
-    "certificate.reached": "bound certified",
-    "certificate.out_of_reach": "bound out of reach",
-    "campaign.skipped_away": "most items set aside, paused",
-    "campaign.left_to_owner": "all labelled, waiting for you to finish",
-    "campaign.finished": "the end",
-}
 
 
 @router.get("/c/{number}/webhooks")

@@ -7,23 +7,25 @@ slow one delays neither other receivers nor the server. Redirects are not follow
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 import httpx
 
 from crowdtree.core.errors import CrowdtreeError
-from crowdtree.server.store.background import outbox
-from crowdtree.server.web.addresses import PublicTransport
-from crowdtree.server.web.state import AppState
+from crowdtree.server.store import Store
+from crowdtree.server.webhooks import outbox
+from crowdtree.server.webhooks.addresses import PublicTransport
 from crowdtree.webhooks import sign
 
 DEADLINE = 10.0
 """Seconds for a whole delivery: look-up, connection, request and status line."""
 MAX_AT_ONCE = 256
+MAX_IN_A_ROW = 100
+"""Messages to one webhook before others have their turn."""
 REASONS: dict[type[Exception], str] = {
     TimeoutError: f"no response within {DEADLINE:.0f} s",
     ConnectionRefusedError: "connection refused",
@@ -36,59 +38,69 @@ REASONS: dict[type[Exception], str] = {
 
 
 class Deliveries:
-    """The messages that are being sent, at most one per webhook."""
+    """The messages that are being sent, at most one per webhook.
 
-    def __init__(self) -> None:
-        self.tasks: dict[int, asyncio.Task[None]] = {}
+    Parameters
+    ----------
+    open_secret
+        Decrypts the secret of a webhook.
+    private
+        Whether receivers may have private addresses.
+    """
 
-    async def start_due(self, state: AppState) -> None:
+    def __init__(self, store: Store, open_secret: Callable[[str], str], private: bool) -> None:
+        self.store, self.open_secret, self.private = store, open_secret, private
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    async def start_due(self) -> None:
         """Start to send what is due, without waiting for what is being sent."""
-        free = MAX_AT_ONCE - len(self.tasks)
+        free, now = MAX_AT_ONCE - len(self.tasks), self.store.clock()
         if free <= 0:
             return
-        for message in await state.store.awrite(lambda c: outbox.claim(c, state.now, free)):
-            task = asyncio.create_task(_deliver(state, message))
-            self.tasks[message.hook] = task
-            task.add_done_callback(partial(self._ended, message.hook))
-
-    def _ended(self, hook: int, task: asyncio.Task[None]) -> None:
-        if self.tasks.get(hook) is task:
-            del self.tasks[hook]
+        for message in await self.store.awrite(lambda c: outbox.claim(c, now, free)):
+            task = asyncio.create_task(self._deliver(message))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
 
     async def close(self) -> None:
         """Cancel what is being sent; it is sent again after the next start."""
-        tasks = list(self.tasks.values())
+        tasks = list(self.tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    async def _deliver(self, first: outbox.Message) -> None:
+        """Send a message, and those that follow it."""
+        message: outbox.Message | None = first
+        for _ in range(MAX_IN_A_ROW):
+            if message is None:
+                return
+            settled = partial(outbox.settle, message=message, error=await self._send(message))
+            message = await self.store.awrite(partial(settled, now=self.store.clock()))
 
-async def _deliver(state: AppState, message: outbox.Message) -> None:
-    try:
-        secret = state.secret_key.open(message.secret)
-    except CrowdtreeError as problem:
-        error = str(problem)
-    else:
-        opened = replace(message, secret=secret)
-        error = await post(opened, state.now, state.options.private_webhooks)
-    await state.store.awrite(lambda c: outbox.settle_hook(c, message, error, state.now))
+    async def _send(self, message: outbox.Message) -> str:
+        try:
+            secret = self.open_secret(message.secret)
+        except CrowdtreeError as problem:
+            return str(problem)
+        return await post(replace(message, secret=secret), self.store.clock(), self.private)
 
 
 async def post(message: outbox.Message, now: float, private: bool) -> str:
     """Post a message; returns the error, or ``""``."""
-    body = json.dumps(message.body).encode()
+    seconds = int(now)
     headers = {
         "content-type": "application/json",
         "user-agent": "crowdtree",
-        "webhook-id": message.body["id"],
-        "webhook-timestamp": str(int(now)),
-        "webhook-signature": sign(message.secret, message.body["id"], int(now), body),
+        "webhook-id": message.id,
+        "webhook-timestamp": str(seconds),
+        "webhook-signature": sign(message.secret, message.id, seconds, message.body),
     }
     try:
         async with (
             asyncio.timeout(DEADLINE),
             _client(private) as client,
-            client.stream("POST", message.url, content=body, headers=headers) as response,
+            client.stream("POST", message.url, content=message.body, headers=headers) as response,
         ):  # the status is all that is read
             return "" if response.is_success else f"status {response.status_code}"
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
@@ -107,7 +119,7 @@ def _words(error: BaseException) -> str:
     ('connection refused', 'invalid certificate', 'full')
     """
     causes = [error]
-    while (cause := causes[-1].__cause__) is not None:
+    while cause := causes[-1].__cause__ or causes[-1].__context__:
         causes.append(cause)
     for kind, words in REASONS.items():
         if any(isinstance(each, kind) for each in causes):

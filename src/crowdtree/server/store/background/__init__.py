@@ -1,1 +1,0 @@
-"""What the server does on its own: maintenance, stalled items, alarms, webhooks."""
