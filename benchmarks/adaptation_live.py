@@ -27,7 +27,9 @@ from crowdtree.core.problem import DASH
 from crowdtree.core.stats import wilson_interval
 from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.rules.wrong_table import Watching
-from crowdtree.server.store import Next, Settings, Store, Submit
+from crowdtree.server.settings.model import Settings
+from crowdtree.server.settings.table import Table
+from crowdtree.server.store import Next, Store, Submit
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import items, labels, monitors
 from crowdtree.server.store.owner import campaigns, people, tokens
@@ -60,7 +62,7 @@ class Live:
         self.rng = np.random.default_rng((2026, seed))
         self.cls = self.rng.choice(truth.n_classes, size, p=truth.prior)
         made, now, write = policy(assumed), self.now, self.store.write
-        settings = Settings(adapt=adapt)
+        settings = Settings(table=Table(revise=adapt))
         number = write(lambda c: campaigns.create(c, "live", made, settings, now))
         rows = [{"task": str(k), "payload": "{}", "gold": None} for k in range(size)]
         write(lambda c: campaigns.add_items(c, number, rows))

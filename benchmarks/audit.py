@@ -40,7 +40,7 @@ from benchmarks.learn_docs import put, table
 from crowdtree.audit import Audit
 from crowdtree.audit.exact import max_found, max_wrong
 from crowdtree.audit.forecast import ledger_of
-from crowdtree.audit.kernels_numpy import replay
+from crowdtree.audit.kernels import replay
 from crowdtree.audit.ledger import allowed_wrong
 from crowdtree.learning import learn
 from crowdtree.learning.answers import read_gold

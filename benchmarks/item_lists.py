@@ -16,7 +16,8 @@ from typing import Any
 
 import crowdtree as ct
 from crowdtree.policies import PlanPolicy
-from crowdtree.server.store import Settings, Store
+from crowdtree.server.settings.model import Settings
+from crowdtree.server.store import Store
 from crowdtree.server.store.owner import campaigns
 from crowdtree.server.store.queries.items import some_items
 

@@ -37,7 +37,9 @@ import numpy as np
 import crowdtree as ct
 from crowdtree.core.problem import DASH
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
-from crowdtree.server.store import Settings, Store
+from crowdtree.server.settings.checks import Checks
+from crowdtree.server.settings.model import Settings
+from crowdtree.server.store import Store
 from crowdtree.server.store.owner import campaigns, people
 
 
@@ -135,7 +137,9 @@ def campaign(
     url: str, items: int, workers: int, policy: Any, gold_rate: float = 0.05
 ) -> tuple[float, list[str]]:
     """Make a campaign and invite workers; the seconds that adding items took, and the tokens."""
-    settings = Settings(gold_rate=gold_rate, pause_suspects=False)  # no person is as fast
+    settings = Settings(
+        checks=Checks(gold_rate=gold_rate, pause_suspects=False)  # no person is as fast
+    )
     with Store(url).opened() as store:
         number = store.write(lambda c: campaigns.create(c, "load", policy, settings, store.clock()))
         took = fill(store, number, items)

@@ -29,10 +29,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from crowdtree.client import Client
-from crowdtree.server.store import Settings
 
 ITEMS = "".join(f'{{"task": "{k}", "text": "item {k}"}}\n' for k in range(500))
-SETTINGS = {"pause_suspects": False} if "pause_suspects" in Settings.model_fields else {}
+SETTINGS = {"checks": {"pause_suspects": False}}
 """The people of this benchmark answer faster than they could read."""
 STALLED = (
     "POST /api/worker/answer HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n"

@@ -34,7 +34,9 @@ from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.rules.trust import Trusting
 from crowdtree.server.rules.wrong_table import Watching
-from crowdtree.server.store import Next, Refused, Settings, Store, Submit
+from crowdtree.server.settings.checks import Checks
+from crowdtree.server.settings.model import Settings
+from crowdtree.server.store import Next, Refused, Store, Submit
 from crowdtree.server.store.corrections.excluding import exclude
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import answers, items, labels, workers
@@ -109,7 +111,7 @@ class Run:
         self.trusting = Trusting(self.store.clock)
         self.watching = Watching(self.store.clock)
         gold_rate = 0.1 if self.gold else 0.0
-        self.settings = Settings(gold_rate=gold_rate, gold_first=3 * self.gold)
+        self.settings = Settings(checks=Checks(gold_rate=gold_rate, gold_first=3 * self.gold))
         self.number = self.store.write(
             lambda c: campaigns.create(c, "sybils", self.policy, self.settings, self.now)
         )

@@ -175,11 +175,16 @@ def damage(lab: Lab) -> Finding:
     return Finding(found.returncode == 1, f"verify exits with {found.returncode}")
 
 
-@threat(f"settings out of range, such as answers_per_worker {HUGE}")
+@threat(f"settings out of range, such as max_answers_per_worker {HUGE}")
 def out_of_range(lab: Lab) -> Finding:
     site = lab.shared
     number = site.campaign(rows(1))
-    wrong = {"answers_per_worker": HUGE, "most_skips": HUGE, "price": 1e300, "pause_after": HUGE}
+    wrong: dict[str, dict[str, float]] = {
+        "tasks": {"max_answers_per_worker": HUGE},
+        "labels": {"max_skips": HUGE},
+        "money": {"price": 1e300},
+        "checks": {"pause_after_checks": HUGE},
+    }
     path = f"/api/campaigns/{number}/settings"
     found = {name: site.call("PATCH", path, {name: value}).status for name, value in wrong.items()}
     return Finding(set(found.values()) == {422}, words(found))
@@ -192,11 +197,11 @@ def concurrent_edits(lab: Lab) -> Finding:
     path, base = f"/c/{number}/share", f"/api/campaigns/{number}"
     seen = re.search(r'name="seen" value="([^"]*)"', site.get(path).body)
     form = {"name": "x", **({"seen": html.unescape(seen[1])} if seen else {})}
-    site.call("PATCH", f"{base}/settings", {"price": 0.25})
-    for fields in ({"price": "", "completion_code": "C1"}, {"price": "0.5"}):
+    site.call("PATCH", f"{base}/settings", {"money": {"price": 0.25}})
+    for fields in ({"money.price": "", "money.completion_code": "C1"}, {"money.price": "0.5"}):
         sent = urlencode(form | fields).encode()
         last = site.post(path, sent, kind="application/x-www-form-urlencoded").status
-    found = site.get(f"{base}/definition")["settings"]
+    found = site.get(f"{base}/definition")["settings"]["money"]
     good = (found["price"], found["completion_code"], last) == (0.25, "C1", 409)
     kept = f"the first one's change is {'kept' if found['price'] == 0.25 else 'lost'}"
     return Finding(good, f"{kept}, the same field: {last}")

@@ -19,7 +19,7 @@ def dripping(lab: Lab) -> Finding:
     with lab.start("--private-webhooks") as site, drip() as (port, reached):
         people = []
         for _ in range(4):
-            number = site.campaign(rows(1), {"finish_by_itself": False})
+            number = site.campaign(rows(1), {"finish": {"automatically": False}})
             for k in range(10):
                 hook = {"url": f"http://127.0.0.1:{port}/{k}"}
                 site.made(f"/api/campaigns/{number}/webhooks", hook)

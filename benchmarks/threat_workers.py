@@ -32,7 +32,7 @@ from benchmarks.threat_lab import (
 def hidden_columns(lab: Lab) -> Finding:
     site = lab.shared
     secret = [{**row, "truth": "SECRET", "note": "SECRET"} for row in rows(12, 6)]
-    worker = site.invite(site.campaign(secret, {"gold_rate": 0.5}, VOTES))
+    worker = site.invite(site.campaign(secret, {"checks": {"gold_rate": 0.5}}, VOTES))
     leaks = set()
     api = ("next", "answer", "skip", "report", "release", "me", "state", "training")
     for path in (*(f"/api/worker/{verb}" for verb in api), "/work", "/work/next"):
@@ -63,7 +63,7 @@ def labelled(site: Site, number: int, total: int) -> Finding:
 @threat("five strangers answer everything wrongly, a fifth of the questions being about gold items")
 def burst(lab: Lab) -> Finding:
     site = lab.shared
-    number = site.campaign(rows(40, 5), {"gold_rate": 0.2})
+    number = site.campaign(rows(40, 5), {"checks": {"gold_rate": 0.2}})
     for worker in site.strangers(number, 5):
         worker.work(lie)
     return labelled(site, number, 40)
@@ -101,7 +101,7 @@ def majority(lab: Lab) -> Finding:
 @threat("the owner excludes a worker's answers, and includes them again")
 def exclusion(lab: Lab) -> Finding:
     site = lab.shared
-    number = site.campaign(rows(4), {"finish_by_itself": False})
+    number = site.campaign(rows(4), {"finish": {"automatically": False}})
     for worker in (site.invite(number), site.invite(number)):
         worker.work(lie)
     base, who = f"/api/campaigns/{number}", site.get(f"/api/campaigns/{number}/workers").body[0]
@@ -184,7 +184,7 @@ def alike(lab: Lab) -> Finding:
 @threat("a stranger answers gold items wrongly")
 def gold_failed(lab: Lab) -> Finding:
     site = lab.shared
-    number = site.campaign(rows(20, 20), {"gold_rate": 0.9})
+    number = site.campaign(rows(20, 20), {"checks": {"gold_rate": 0.9}})
     site.strangers(number, 1)[0].work(lie, 30)
     return paused(site, number, "wrong too often")
 
@@ -192,11 +192,8 @@ def gold_failed(lab: Lab) -> Finding:
 @threat("more people join than the owner allows per campaign, address and hour")
 def caps(lab: Lab) -> Finding:
     site, found = lab.shared, []
-    for name in ("most_workers", "workers_per_address", "joins_per_hour"):
-        try:
-            token = site.open_link(site.campaign(rows(1), {name: 2}))
-        except Refused:
-            return Finding(False, "no such settings")
+    for name in ("max_workers", "max_workers_per_address", "max_joins_per_hour"):
+        token = site.open_link(site.campaign(rows(1), {"people": {name: 2}}))
         found.append([site.join(token).status for _ in range(3)][-1])
     return Finding(found == [403, 403, 429], f"third join: {', '.join(map(str, found))}")
 
@@ -204,10 +201,7 @@ def caps(lab: Lab) -> Finding:
 @threat("a blocked worker joins again, or somebody joins under an id of their choice")
 def signed(lab: Lab) -> Finding:
     site = lab.shared
-    try:
-        number = site.campaign(rows(1), {"participants": "signed"})
-    except Refused:
-        return Finding(False, "no signed ids")
+    number = site.campaign(rows(1), {"people": {"may_join": "signed"}})
     token, base = site.open_link(number), f"/api/campaigns/{number}"
     key, expires = site.get(f"{base}/signing-key")["key"], str(int(time.time()) + 600)
     text = "\n".join(("crowdtree", expires, "", "ann"))
@@ -235,7 +229,9 @@ def skips(lab: Lab) -> Finding:
 @threat("the owner wants items back that were set aside, and uploads them again")
 def reopening(lab: Lab) -> Finding:
     site = lab.shared
-    number = site.campaign(rows(9), {"most_skips": 1, "finish_by_itself": False})
+    number = site.campaign(
+        rows(9), {"labels": {"max_skips": 1}, "finish": {"automatically": False}}
+    )
     worker = site.invite(number)
     worker.work(truth, 6)
     worker.work("skip")
@@ -250,7 +246,7 @@ def reopening(lab: Lab) -> Finding:
 @threat("a worker asks for the completion code after skipping everything, or after the end")
 def codes(lab: Lab) -> Finding:
     site = lab.shared
-    settings = {"completion_code": "C0DE", "one_question_per_item": True}
+    settings = {"money": {"completion_code": "C0DE"}, "tasks": {"one_question_per_item": True}}
     number = site.campaign(rows(2), settings)
     token, found = site.open_link(number), []
     for _ in range(2):
@@ -267,7 +263,10 @@ def codes(lab: Lab) -> Finding:
 @threat("a worker passes a completion code on, or asks for it after too few answers")
 def personal_codes(lab: Lab) -> Finding:
     site = lab.shared
-    settings = {"personal_codes": True, "least_answers": 2, "answers_per_worker": 2, "price": 1}
+    settings = {
+        "money": {"personal_codes": True, "min_answers_for_code": 2, "price": 1},
+        "tasks": {"max_answers_per_worker": 2},
+    }
     try:
         number = site.campaign(rows(9), settings)
     except Refused:
@@ -287,7 +286,10 @@ def personal_codes(lab: Lab) -> Finding:
 @threat("eight idle people hold questions for the whole budget")
 def leases(lab: Lab) -> Finding:
     site = lab.shared
-    number = site.campaign(rows(30), {"price": 0.1, "budget": 0.8, "lease_seconds": 120})
+    number = site.campaign(
+        rows(30),
+        {"money": {"price": 0.1, "budget": 0.8}, "tasks": {"max_seconds_per_question": 120}},
+    )
     idle = site.strangers(number, 8)
     for worker in idle:
         held: list[str] = []
@@ -310,7 +312,7 @@ def gold_names(lab: Lab) -> Finding:
         {"gold": row["gold"], "alt": "x", "text": row["text"], "task": f"gold-{k}"}
         for k, row in enumerate(rows(0, 20))
     ]
-    number = site.campaign([*ordinary, *golden], {"gold_rate": 0.5})
+    number = site.campaign([*ordinary, *golden], {"checks": {"gold_rate": 0.5}})
     worker, seen = site.invite(number), []
     for _ in range(16):
         task = worker.next()["task"]
@@ -326,6 +328,6 @@ def gold_names(lab: Lab) -> Finding:
 @threat("gold items are uploaded while nobody is asked about them")
 def gold_unused(lab: Lab) -> Finding:
     site = lab.shared
-    number = site.campaign(rows(1), {"gold_rate": 0}, start=False)
+    number = site.campaign(rows(1), {"checks": {"gold_rate": 0}}, start=False)
     found = site.upload(number, rows(1, 3)).body.get("warnings", [])
     return Finding(any("gold" in text for text in found), "a warning" if found else "no word")

@@ -23,7 +23,8 @@ from sqlalchemy.engine import Connection
 import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.rules.finishing import Maintenance
-from crowdtree.server.store import Next, Settings, Store, Submit
+from crowdtree.server.settings.model import Settings
+from crowdtree.server.store import Next, Store, Submit
 from crowdtree.server.store.owner import campaigns, people, tokens
 from crowdtree.server.store.replay.verify import verify
 
@@ -68,7 +69,7 @@ def work(store: Store, policy: Any, hashes: list[str], rng: np.random.Generator)
 
 
 def campaign(store: Store, policy: Any, answered: bool) -> int:
-    settings = Settings(finish_by_itself=False, adapt=False)
+    settings = Settings().changed({"finish.automatically": False, "table.revise": False})
     number = store.write(lambda c: campaigns.create(c, "verify", policy, settings, store.clock()))
     rows = [{"task": str(k), "payload": "{}", "gold": None} for k in range(ORIGINALS)]
     store.write(lambda c: campaigns.add_items(c, number, rows))

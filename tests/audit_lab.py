@@ -12,14 +12,18 @@ from crowdtree.audit.ledger import Ledger
 ALPHA = 0.05
 
 
-def above_wealth(ledger: Ledger) -> np.ndarray:
-    """Log wealth against at least as many wrong items as each total."""
-    return np.array([ledger.wealth_against(total) for total in ledger.totals])
+def above_wealth(ledger: Ledger, totals: np.ndarray | None = None) -> np.ndarray:
+    """Log wealth against at least as many wrong items as each total (or some of them)."""
+    tested = ledger.totals if totals is None else totals
+    return np.array([ledger.wealth_against(total) for total in tested])
 
 
-def below_wealth(ledger: Ledger) -> np.ndarray:
-    """Log wealth against at most as many wrong items as the end of each cell."""
-    return np.array([ledger.below.log_wealth(number) for number in range(len(ledger.ends))])
+def below_wealth(ledger: Ledger, ends: np.ndarray | None = None) -> np.ndarray:
+    """Log wealth against at most as many wrong items as the end of each cell (or some of them)."""
+    indexes = (
+        range(len(ledger.ends)) if ends is None else np.flatnonzero(np.isin(ledger.ends, ends))
+    )
+    return np.array([ledger.below.log_wealth(index) for index in indexes])
 
 
 def ways(ledger: Ledger, bad: tuple[int, ...], share: float, power: float, batch: int = 1):

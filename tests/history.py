@@ -28,7 +28,7 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.rules.trust import VOUCHED
-from crowdtree.server.store import Next, Settings, Store, Unavailable
+from crowdtree.server.store import Next, Store, Unavailable
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.db.campaign_row import (
     LEFT_TO_OWNER,
@@ -56,6 +56,7 @@ from crowdtree.server.store.owner import campaigns, people, tokens
 from crowdtree.server.store.replay.verify import verify
 from crowdtree.server.web.plan_jobs import wish_of
 from tests.serving import Client, Server
+from tests.short import settings_of
 from tests.storelab import join_openly
 
 LEASE_SECONDS = 2.0
@@ -174,15 +175,15 @@ def make_campaigns(url: str, n_items: int, clients: int) -> list[tuple[int, list
     with Store(url).opened() as store:
         now = store.clock()
         for place, policy in enumerate(policies()):
-            settings = Settings(
-                lease_seconds=LEASE_SECONDS,
+            settings = settings_of(
+                max_seconds_per_question=LEASE_SECONDS,
                 gold_rate=0.05,
-                most_skips=4,
+                max_skips=4,
                 price=0.01,
                 budget=1000.0 if place == 1 else None,
-                adapt=place in (1, 3),
+                revise=place in (1, 3),
                 pause_suspects=False,  # gold is right by chance here
-                finish_by_itself=place != REOPENED,
+                automatically=place != REOPENED,
             )
             number = store.write(
                 lambda c, p=policy, s=settings: campaigns.create(c, "history", p, s, now)
@@ -302,7 +303,9 @@ def finish_and_reopen(url: str, servers: list[Server], crowd: Crowd) -> None:
             time.sleep(0.05)
         found = _must(owner, crowd, "reopened", number, "/reopen", {"all": True})
         assert found["reopened"] >= len(rows), found
-        status, found = owner.call("PATCH", number, "/settings", {"finish_by_itself": True})
+        status, found = owner.call(
+            "PATCH", number, "/settings", {"finish": {"automatically": True}}
+        )
         assert status == 200, (status, found)
 
 

@@ -10,10 +10,11 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.policies import PlanPolicy
-from crowdtree.server.store import Next, Refused, Settings, Store, Submit
+from crowdtree.server.store import Next, Refused, Store, Submit
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.owner import campaigns, joining, people, tokens
 from crowdtree.server.store.owner.joining import Visitor
+from tests.short import nested, settings_of
 from tests.weblab import ALONE, Clock, Lab
 
 ONE = "task,text\na,one\n"
@@ -37,7 +38,7 @@ def filled(store: Store, n: int = 10, made: Any = None, **settings: Any) -> tupl
     made = made or plan_policy()
     now = store.clock()
     number = store.write(
-        lambda c: campaigns.create(c, "x", made, Settings(**ALONE | settings), now)
+        lambda c: campaigns.create(c, "x", made, settings_of(**ALONE | settings), now)
     )
     rows = [{"task": f"i{k}", "payload": "{}", "gold": None} for k in range(n)]
     assert store.write(lambda c: campaigns.add_items(c, number, rows)) == n
@@ -67,7 +68,9 @@ def work(store: Store, hashes: list[str], errors: list[BaseException] | None = N
 
 
 def change(app: Lab, number: int, **settings: Any) -> Any:
-    return app.client.patch(f"/api/campaigns/{number}/settings", json=settings, headers=app.owner)
+    return app.client.patch(
+        f"/api/campaigns/{number}/settings", json=nested(settings), headers=app.owner
+    )
 
 
 def spent(app: Lab, number: int) -> float:
@@ -83,7 +86,9 @@ class Small:
         self.store = Store(url, clock=self.clock, rng=0)
         self.policy = PlanPolicy(ct.design(ct.example("table1")), "curtailed")
         self.number = self.store.write(
-            lambda c: campaigns.create(c, "Birds", self.policy, Settings(**ALONE | settings), 0.0)
+            lambda c: campaigns.create(
+                c, "Birds", self.policy, settings_of(**ALONE | settings), 0.0
+            )
         )
         made = [{"task": str(k), "payload": json.dumps({"text": f"t{k}"})} for k in range(rows)]
         self.store.write(lambda c: campaigns.add_items(c, self.number, made))

@@ -18,11 +18,12 @@ from crowdtree.server.store.owner import tokens
 from crowdtree.server.web import create_app
 from crowdtree.server.web.worker_process import WorkerProcess
 from crowdtree.server.webhooks import outbox
+from tests.short import nested
 
 CSV = "task,text,gold\n" + "".join(f"i{k},This is item {k}.,\n" for k in range(20))
 
 
-ALONE = {"people_per_item": 1, "person_dependence": 0.0, "provisional": False}
+ALONE = {"people_per_item": 1, "person_dependence": 0.0, "require_trusted_answer": False}
 """Settings under which one person, whom nobody knows, labels items alone."""
 
 
@@ -56,7 +57,7 @@ class Lab:
 
     def campaign(self, items: str = CSV, start: bool = True, **wish: Any) -> int:
         """Make a campaign with items, started."""
-        settings = ALONE | wish.pop("settings", {})
+        settings = nested(ALONE | wish.pop("settings", {}))
         policy = wish or {"example": "table1", "workers": 8}
         made = self.post("/api/campaigns", {"name": "lab", "policy": policy, "settings": settings})
         assert made.status_code == 201, made.text

@@ -284,7 +284,7 @@ def texts_page() -> Iterator[str]:
     found = catalogues()
     yield "# Texts of the worker page\n"
     names = ", ".join(f"`{code}` {made.name}" for code, made in found.items())
-    yield f"The languages are {names}. The setting `texts` replaces texts by language and key"
+    yield f"The languages are {names}. The setting `tasks.texts` replaces texts by language and key"
     yield "([Languages, consent and training](../howto/languages.md)). Other keys are"
     yield ", ".join(f"`{key}`" for key in OWN) + f", `{QUESTION}NAME` for the question NAME,"
     yield f"`{CLASS}NAME` for what people read instead of the class NAME, and `{EXPLANATION}NAME`"
@@ -299,23 +299,25 @@ def texts_page() -> Iterator[str]:
 
 
 def settings_page() -> Iterator[str]:
-    """Every setting of a campaign."""
-    from crowdtree.server.store.settings import Settings
+    """Every setting of a campaign, by group."""
+    from crowdtree.server.settings.model import GROUPS, SETTINGS, about
 
     yield "# Settings of a campaign\n"
-    yield "Set them by `crowdtree campaign create ... --set NAME=VALUE`, on the page"
-    yield "*Links and settings* or over HTTP.\n"
-    comments, described = _comments(Settings), Settings.model_json_schema()["properties"]
-    rows = [
-        (
-            f"`{name}`",
-            comments.get(name, ""),
-            f"`{json.dumps(field.default)}`",
-            _limits(described[name]),
-        )
-        for name, field in Settings.model_fields.items()
-    ]
-    yield from _table(("setting", "meaning", "default", "values"), rows)
+    yield "Set them by `crowdtree campaign create ... --set GROUP.NAME=VALUE`, on the page"
+    yield "*Links and settings* or over HTTP, where each group is an object:"
+    yield '`{"money": {"price": 0.05}}`.\n'
+    for group, model in GROUPS.items():
+        described = model.model_json_schema()["properties"]
+        yield f"## `{group}`: {model.__doc__}\n"
+        rows = []
+        for short, schema in described.items():
+            name = f"{group}.{short}"
+            text = f"{schema['title']}. {schema['description']}"
+            costs = about(name).costs.replace(" {}", "")
+            default = f"`{json.dumps(SETTINGS[name].default)}`"
+            rows.append((f"`{name}`", text, costs, default, _limits(schema)))
+        yield from _table(("setting", "meaning", "what it costs", "default", "values"), rows)
+        yield ""
 
 
 def _limits(schema: dict[str, Any]) -> str:
@@ -337,15 +339,6 @@ def _limits(schema: dict[str, Any]) -> str:
     if low is not None and high is not None:
         return f"{low:,} to {high:,}"
     return f"{low:,} or more" if low is not None else words.get(kind, kind)
-
-
-def _comments(model: Any) -> dict[str, str]:
-    """Texts below the fields of a class."""
-    source = inspect.getsource(model)
-    found = re.findall(
-        r'^    (\w+):[^\n]*(?:\n        [^\n]*|\n    \))*\n    """(.*?)"""', source, re.M | re.S
-    )
-    return {name: _plain(text) for name, text in found}
 
 
 def metrics_page() -> Iterator[str]:

@@ -12,99 +12,126 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crowdtree import paper
-    from crowdtree.audit import Audit, plan_audit
-    from crowdtree.campaign.trace import Trace, explain
-    from crowdtree.client import Client
-    from crowdtree.core.calibration import Calibration
-    from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
-    from crowdtree.core.evaluation import Evaluation, evaluate
-    from crowdtree.core.fixed_plan import Plan
-    from crowdtree.core.plurality import plurality_error
-    from crowdtree.core.problem import Problem
-    from crowdtree.core.sources import Source
-    from crowdtree.core.tree import Tree
-    from crowdtree.designs.designers import design, verify
-    from crowdtree.designs.frontiers import Frontier, frontier
-    from crowdtree.designs.staffing import staff
-    from crowdtree.io import example, load_problem
-    from crowdtree.io.audits import load_audit, verify_audit
-    from crowdtree.io.opinions import load_opinions
-    from crowdtree.learning import learn
-    from crowdtree.learning.estimators import CrowdClassifier, CrowdLabeller
-    from crowdtree.learning.judges import judge
-    from crowdtree.learning.judges.result import Judgement
-    from crowdtree.learning.model import Learned
-    from crowdtree.learning.opinions import Opinions, opinions_of
-    from crowdtree.learning.pilot import plan_pilot
-    from crowdtree.planning import PlanChoices, plan
-    from crowdtree.planning.checkup import Checkup, check
-    from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy, SubtypePolicy
-    from crowdtree.policies.monitor import Monitor
-    from crowdtree.show.output import load, save, write_report
-    from crowdtree.simulation import Crowd, Recorded, simulate, sweep, tune_target
-    from crowdtree.simulation.compare import compare_policies
-    from crowdtree.simulation.run import Run
+    from crowdtree import paper as paper
+    from crowdtree.audit import Audit as Audit
+    from crowdtree.audit import plan_audit as plan_audit
+    from crowdtree.campaign.trace import Trace as Trace
+    from crowdtree.campaign.trace import explain as explain
+    from crowdtree.client import Client as Client
+    from crowdtree.core.calibration import Calibration as Calibration
+    from crowdtree.core.errors import (
+        CrowdtreeError as CrowdtreeError,
+    )
+    from crowdtree.core.errors import (
+        CrowdtreeWarning as CrowdtreeWarning,
+    )
+    from crowdtree.core.evaluation import Evaluation as Evaluation
+    from crowdtree.core.evaluation import evaluate as evaluate
+    from crowdtree.core.fixed_plan import Plan as Plan
+    from crowdtree.core.plurality import plurality_error as plurality_error
+    from crowdtree.core.problem import Problem as Problem
+    from crowdtree.core.sources import Source as Source
+    from crowdtree.core.tree import Tree as Tree
+    from crowdtree.designs.designers import design as design
+    from crowdtree.designs.designers import verify as verify
+    from crowdtree.designs.frontiers import Frontier as Frontier
+    from crowdtree.designs.frontiers import frontier as frontier
+    from crowdtree.designs.staffing import staff as staff
+    from crowdtree.io import example as example
+    from crowdtree.io import load_problem as load_problem
+    from crowdtree.io.audits import load_audit as load_audit
+    from crowdtree.io.audits import verify_audit as verify_audit
+    from crowdtree.io.opinions import load_opinions as load_opinions
+    from crowdtree.learning import learn as learn
+    from crowdtree.learning.estimators import (
+        CrowdClassifier as CrowdClassifier,
+    )
+    from crowdtree.learning.estimators import (
+        CrowdLabeller as CrowdLabeller,
+    )
+    from crowdtree.learning.judges import judge as judge
+    from crowdtree.learning.judges.result import Judgement as Judgement
+    from crowdtree.learning.model import Learned as Learned
+    from crowdtree.learning.opinions import Opinions as Opinions
+    from crowdtree.learning.opinions import opinions_of as opinions_of
+    from crowdtree.learning.pilot import plan_pilot as plan_pilot
+    from crowdtree.planning import PlanChoices as PlanChoices
+    from crowdtree.planning import plan as plan
+    from crowdtree.planning.checkup import Checkup as Checkup
+    from crowdtree.planning.checkup import check as check
+    from crowdtree.policies import (
+        AdaptivePolicy as AdaptivePolicy,
+    )
+    from crowdtree.policies import (
+        BatchPolicy as BatchPolicy,
+    )
+    from crowdtree.policies import (
+        PlanPolicy as PlanPolicy,
+    )
+    from crowdtree.policies import (
+        SubtypePolicy as SubtypePolicy,
+    )
+    from crowdtree.policies.monitor import Monitor as Monitor
+    from crowdtree.show.output import load as load
+    from crowdtree.show.output import save as save
+    from crowdtree.show.output import write_report as write_report
+    from crowdtree.simulation import (
+        Crowd as Crowd,
+    )
+    from crowdtree.simulation import (
+        Recorded as Recorded,
+    )
+    from crowdtree.simulation import (
+        simulate as simulate,
+    )
+    from crowdtree.simulation import (
+        sweep as sweep,
+    )
+    from crowdtree.simulation import (
+        tune_target as tune_target,
+    )
+    from crowdtree.simulation.compare import compare_policies as compare_policies
+    from crowdtree.simulation.run import Run as Run
 
 __version__ = "0.1.0"
 
-_LAZY = {
-    "AdaptivePolicy": "crowdtree.policies",
-    "Audit": "crowdtree.audit",
-    "BatchPolicy": "crowdtree.policies",
-    "Calibration": "crowdtree.core.calibration",
-    "Checkup": "crowdtree.planning.checkup",
-    "Client": "crowdtree.client",
-    "Crowd": "crowdtree.simulation",
-    "CrowdClassifier": "crowdtree.learning.estimators",
-    "CrowdLabeller": "crowdtree.learning.estimators",
-    "CrowdtreeError": "crowdtree.core.errors",
-    "CrowdtreeWarning": "crowdtree.core.errors",
-    "Evaluation": "crowdtree.core.evaluation",
-    "Frontier": "crowdtree.designs.frontiers",
-    "Judgement": "crowdtree.learning.judges.result",
-    "Learned": "crowdtree.learning.model",
-    "Monitor": "crowdtree.policies.monitor",
-    "Opinions": "crowdtree.learning.opinions",
-    "Plan": "crowdtree.core.fixed_plan",
-    "PlanChoices": "crowdtree.planning",
-    "PlanPolicy": "crowdtree.policies",
-    "Problem": "crowdtree.core.problem",
-    "Recorded": "crowdtree.simulation",
-    "Run": "crowdtree.simulation.run",
-    "Source": "crowdtree.core.sources",
-    "SubtypePolicy": "crowdtree.policies",
-    "Trace": "crowdtree.campaign.trace",
-    "Tree": "crowdtree.core.tree",
-    "check": "crowdtree.planning.checkup",
-    "compare_policies": "crowdtree.simulation.compare",
-    "design": "crowdtree.designs.designers",
-    "evaluate": "crowdtree.core.evaluation",
-    "example": "crowdtree.io",
-    "explain": "crowdtree.campaign.trace",
-    "frontier": "crowdtree.designs.frontiers",
-    "judge": "crowdtree.learning.judges",
-    "learn": "crowdtree.learning",
-    "load": "crowdtree.show.output",
-    "load_audit": "crowdtree.io.audits",
-    "load_opinions": "crowdtree.io.opinions",
-    "load_problem": "crowdtree.io",
-    "opinions_of": "crowdtree.learning.opinions",
-    "paper": "crowdtree",
-    "plan": "crowdtree.planning",
-    "plan_audit": "crowdtree.audit",
-    "plan_pilot": "crowdtree.learning.pilot",
-    "plurality_error": "crowdtree.core.plurality",
-    "save": "crowdtree.show.output",
-    "simulate": "crowdtree.simulation",
-    "staff": "crowdtree.designs.staffing",
-    "sweep": "crowdtree.simulation",
-    "tune_target": "crowdtree.simulation",
-    "verify": "crowdtree.designs.designers",
-    "verify_audit": "crowdtree.io.audits",
-    "write_report": "crowdtree.show.output",
+_MODULES = {
+    "audit": "Audit plan_audit",
+    "campaign.trace": "Trace explain",
+    "client": "Client",
+    "core.calibration": "Calibration",
+    "core.errors": "CrowdtreeError CrowdtreeWarning",
+    "core.evaluation": "Evaluation evaluate",
+    "core.fixed_plan": "Plan",
+    "core.plurality": "plurality_error",
+    "core.problem": "Problem",
+    "core.sources": "Source",
+    "core.tree": "Tree",
+    "designs.designers": "design verify",
+    "designs.frontiers": "Frontier frontier",
+    "designs.staffing": "staff",
+    "io": "example load_problem",
+    "io.audits": "load_audit verify_audit",
+    "io.opinions": "load_opinions",
+    "learning": "learn",
+    "learning.estimators": "CrowdClassifier CrowdLabeller",
+    "learning.judges": "judge",
+    "learning.judges.result": "Judgement",
+    "learning.model": "Learned",
+    "learning.opinions": "Opinions opinions_of",
+    "learning.pilot": "plan_pilot",
+    "planning": "PlanChoices plan",
+    "planning.checkup": "Checkup check",
+    "policies": "AdaptivePolicy BatchPolicy PlanPolicy SubtypePolicy",
+    "policies.monitor": "Monitor",
+    "show.output": "load save write_report",
+    "simulation": "Crowd Recorded simulate sweep tune_target",
+    "simulation.compare": "compare_policies",
+    "simulation.run": "Run",
 }
+_LAZY = {name: module for module, names in _MODULES.items() for name in names.split()}
 """Public names, imported when first used: clients and receivers of webhooks need no NumPy."""
+__all__ = sorted([*_LAZY, "paper"])
 
 
 def __getattr__(name: str) -> Any:
@@ -115,70 +142,10 @@ def __getattr__(name: str) -> Any:
 
         meant = did_you_mean(name, __all__)
         raise AttributeError(f"module 'crowdtree' has no attribute {name!r}{meant}")
-    if _LAZY[name] == "crowdtree":
-        return importlib.import_module(f"crowdtree.{name}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
+    value = getattr(importlib.import_module(f"crowdtree.{_LAZY[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return __all__
-
-
-__all__ = [
-    "AdaptivePolicy",
-    "Audit",
-    "BatchPolicy",
-    "Calibration",
-    "Checkup",
-    "Client",
-    "Crowd",
-    "CrowdClassifier",
-    "CrowdLabeller",
-    "CrowdtreeError",
-    "CrowdtreeWarning",
-    "Evaluation",
-    "Frontier",
-    "Judgement",
-    "Learned",
-    "Monitor",
-    "Opinions",
-    "Plan",
-    "PlanChoices",
-    "PlanPolicy",
-    "Problem",
-    "Recorded",
-    "Run",
-    "Source",
-    "SubtypePolicy",
-    "Trace",
-    "Tree",
-    "check",
-    "compare_policies",
-    "design",
-    "evaluate",
-    "example",
-    "explain",
-    "frontier",
-    "judge",
-    "learn",
-    "load",
-    "load_audit",
-    "load_opinions",
-    "load_problem",
-    "opinions_of",
-    "paper",
-    "plan",
-    "plan_audit",
-    "plan_pilot",
-    "plurality_error",
-    "save",
-    "simulate",
-    "staff",
-    "sweep",
-    "tune_target",
-    "verify",
-    "verify_audit",
-    "write_report",
-]

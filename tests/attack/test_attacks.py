@@ -22,6 +22,7 @@ from crowdtree.server.store.db.tables import credentials, webhooks
 from crowdtree.server.store.owner import tokens
 from crowdtree.server.web.plan_jobs import problem_from_bytes
 from crowdtree.server.webhooks.addresses import check_url, public_address
+from tests.short import nested
 from tests.weblab import Lab, lab
 
 
@@ -257,7 +258,7 @@ def test_extra_and_wrong_fields_are_refused(app: Lab, path: str, body: Any) -> N
     ],
 )
 def test_bad_settings_are_refused(app: Lab, settings: Any) -> None:
-    body = {"policy": {"example": "table1"}, "settings": settings}
+    body = {"policy": {"example": "table1"}, "settings": nested(settings)}
     assert app.post("/api/campaigns", body).status_code == 422
 
 

@@ -118,16 +118,17 @@ def spent() -> float:
 BODIES = {
     "deep": b'{"policy": {"problem": ' + b'{"a":' * DEEP,
     "deep list": b'{"policy": {"example": ' + b"[" * DEEP + b"]" * DEEP + b"}}",
-    "deep settings": b'{"policy": {"example": "table1"}, "settings": {"examples": '
+    "deep settings": b'{"policy": {"example": "table1"}, "settings": {"tasks": {"examples": '
     + b'{"a":' * 50_000
     + b"1"
     + b"}" * 50_000
-    + b"}}",
+    + b"}}}",
     "long number": b'{"policy": {"example": "table1", "workers": ' + b"9" * 50_000 + b"}}",
     "infinite": b'{"policy": {"example": "table1", "workers": 1e999}}',
     "nan": b'{"policy": {"example": "table1", "answers": NaN}}',
-    "nan price": b'{"policy": {"example": "table1"}, "settings": {"price": NaN}}',
-    "infinite price": b'{"policy": {"example": "table1"}, "settings": {"price": Infinity}}',
+    "nan price": b'{"policy": {"example": "table1"}, "settings": {"money": {"price": NaN}}}',
+    "infinite price": b'{"policy": {"example": "table1"}, '
+    b'"settings": {"money": {"price": Infinity}}}',
     "half a character": b'{"name": "\\ud800", "policy": {"example": "table1"}}',
     "not utf-8": b'{"name": "\xff\xfe"}',
     "plan": json.dumps({"policy": {"plan": {"a": [[]] * 1000}}}).encode(),

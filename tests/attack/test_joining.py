@@ -40,9 +40,9 @@ def join(app: Lab, path: str, **headers: str) -> Any:
 @pytest.mark.parametrize(
     ("name", "code", "words"),
     [
-        ("most_workers", 403, "As many people take part as are needed"),
-        ("workers_per_address", 403, "As many people have joined from your network"),
-        ("joins_per_hour", 429, "within the last hour"),
+        ("max_workers", 403, "As many people take part as are needed"),
+        ("max_workers_per_address", 403, "As many people have joined from your network"),
+        ("max_joins_per_hour", 429, "within the last hour"),
     ],
 )
 def test_limits_on_people(app: Lab, name: str, code: int, words: str) -> None:
@@ -56,12 +56,12 @@ def test_limits_on_people(app: Lab, name: str, code: int, words: str) -> None:
     assert join(app, f"{link}?participant=p2").status_code == 303
     assert app.worker(number).next()["task"]  # the owner invites whom they like
     app.clock.now += 3601
-    assert (join(app, link).status_code == 303) == (name == "joins_per_hour")
+    assert (join(app, link).status_code == 303) == (name == "max_joins_per_hour")
 
 
 def test_blocked_workers_leave_room_for_others(app: Lab) -> None:
     """Who fills a campaign with joins cannot keep others out once the owner has blocked them."""
-    number = app.campaign(settings={"most_workers": 2})
+    number = app.campaign(settings={"max_workers": 2})
     link, _ = opened(app, number)
     assert [join(app, link).status_code for _ in range(3)] == [303, 303, 403]
     page = app.client.get(f"/c/{number}", headers=app.owner).text
@@ -95,7 +95,7 @@ def test_a_link_that_the_platform_has_not_filled_in_is_refused(app: Lab) -> None
 
 
 def test_addresses_are_told_apart_and_not_stored(app: Lab) -> None:
-    number = app.campaign(settings={"workers_per_address": 1})
+    number = app.campaign(settings={"max_workers_per_address": 1})
     marks = app.store.read(lambda c: c.execute(sa.select(workers.c.network)).scalars().all())
     assert marks == []
     link, _ = opened(app, number)
@@ -107,7 +107,7 @@ def test_addresses_are_told_apart_and_not_stored(app: Lab) -> None:
 
 
 def test_a_campaign_can_require_a_participant_id(app: Lab) -> None:
-    number = app.campaign(settings={"participants": "named"})
+    number = app.campaign(settings={"may_join": "named"})
     link, token = opened(app, number)
     refused = join(app, link)
     assert (refused.status_code, "carries no participant id" in refused.text) == (403, True)
@@ -124,12 +124,12 @@ def signed(app: Lab, number: int, participant: str, **options: Any) -> str:
 
 
 def test_only_signed_ids_join_where_they_are_required(app: Lab) -> None:
-    number = app.campaign(settings={"participants": "signed"})
+    number = app.campaign(settings={"may_join": "signed"})
     link = signed(app, number, "p1", seconds=60)
     assert join(app, link).status_code == 303
     assert join(app, link).status_code == 303  # the same worker again
     bare = link.partition("?")[0]
-    other = app.campaign(settings={"participants": "signed"})
+    other = app.campaign(settings={"may_join": "signed"})
     forged = [
         bare,
         f"{bare}?participant=p2",
@@ -150,11 +150,11 @@ def test_only_signed_ids_join_where_they_are_required(app: Lab) -> None:
 
 
 def test_a_signing_key_is_replaced_and_revoked(app: Lab) -> None:
-    number = app.campaign(settings={"participants": "signed"})
+    number = app.campaign(settings={"may_join": "signed"})
     path = f"/api/campaigns/{number}/settings"
 
     def change(**settings: int) -> int:
-        return int(app.client.patch(path, json=settings, headers=app.owner).status_code)
+        return int(app.client.patch(path, json={"people": settings}, headers=app.owner).status_code)
 
     old = urlsplit(signed(app, number, "p1")).query
     assert change(signing_key=1) == 200
@@ -179,7 +179,7 @@ def test_a_wrong_signature_is_refused_also_where_none_is_required(app: Lab) -> N
 
 
 def test_a_link_for_one_use_is_not_replayed(app: Lab) -> None:
-    number = app.campaign(settings={"participants": "signed"})
+    number = app.campaign(settings={"may_join": "signed"})
     link = signed(app, number, "p1", once=True)
     assert join(app, link).status_code == 303
     again = app.client.get(link, follow_redirects=False)  # the same browser
@@ -189,7 +189,7 @@ def test_a_link_for_one_use_is_not_replayed(app: Lab) -> None:
 
 
 def test_a_blocked_participant_does_not_come_back(app: Lab) -> None:
-    number = app.campaign(settings={"participants": "signed"})
+    number = app.campaign(settings={"may_join": "signed"})
     link = signed(app, number, "p1")
     assert join(app, link).status_code == 303
     [row] = app.get(f"/api/campaigns/{number}/workers").json()

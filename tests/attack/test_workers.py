@@ -23,6 +23,7 @@ from crowdtree.server.store.replay.verify import verify
 from crowdtree.server.web.auth import WORKER_COOKIE, csrf_of
 from crowdtree.server.web.state import RELEASES_PER_HOUR
 from tests.attack.routes import every_route
+from tests.short import nested
 from tests.weblab import Lab, Worker, lab
 
 SECRETS = ("SECRET-TRUTH", "SECRET-LABEL", "SECRET-NOTE", "SECRET-NAME", "c4-is-gold", "gold-1")
@@ -360,7 +361,12 @@ def test_no_code_without_work(app: Lab) -> None:
 
 
 def test_codes_are_personal_and_need_accepted_answers(app: Lab) -> None:
-    settings = {"personal_codes": True, "least_answers": 2, "answers_per_worker": 2, "price": 0.5}
+    settings = {
+        "personal_codes": True,
+        "min_answers_for_code": 2,
+        "max_answers_per_worker": 2,
+        "price": 0.5,
+    }
     number = app.campaign(settings=settings)
     people = [joined(app, number, participant=f"p{k}") for k in range(3)]
     for worker in people[:2]:
@@ -383,14 +389,14 @@ def test_codes_are_personal_and_need_accepted_answers(app: Lab) -> None:
     page = app.get(f"/c/{number}/workers/{listed[0]['id']}").text
     assert codes[0] in page
     assert app.store.read(lambda c: verify(c, number))["agrees"]
-    for wrong in ({"completion_code": "C0DE"}, {"least_answers": 3}):
+    for wrong in ({"completion_code": "C0DE"}, {"min_answers_for_code": 3}):
         path = f"/api/campaigns/{number}/settings"
-        assert app.client.patch(path, json=wrong, headers=app.owner).status_code == 422
+        assert app.client.patch(path, json=nested(wrong), headers=app.owner).status_code == 422
 
 
 def test_strangers_get_their_code_but_do_not_finish_a_campaign(app: Lab) -> None:
     """The owner is told, looks at the labels, and finishes it; clients of workers end."""
-    settings = {"people_per_item": 2, "provisional": True, "completion_code": "C0DE"}
+    settings = {"people_per_item": 2, "require_trusted_answer": True, "completion_code": "C0DE"}
     items = "task\n" + "".join(f"item {k}\n" for k in range(12))
     number = app.campaign(items, settings=settings)
     people = [joined(app, number) for _ in range(3)]
@@ -425,7 +431,7 @@ def test_the_log_is_not_filled_by_answering_again(app: Lab) -> None:
 
 
 def test_who_still_holds_a_question_is_not_complete(app: Lab) -> None:
-    number = app.campaign(settings={"answers_per_worker": 3, "personal_codes": True})
+    number = app.campaign(settings={"max_answers_per_worker": 3, "personal_codes": True})
     worker = app.worker(number)
     for _ in range(2):
         worker.work("no")

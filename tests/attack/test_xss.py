@@ -16,6 +16,7 @@ import crowdtree as ct
 from crowdtree.server.rules.finishing import Maintenance
 from tests.attack.routes import SAFE, beginning, every_route
 from tests.serving import Server, running
+from tests.short import nested
 from tests.weblab import Lab, lab
 
 EVIL = (
@@ -162,7 +163,7 @@ class Campaign:
         }
         values |= {"price": 0.01, "gold_rate": 0.3}
         path = f"/api/campaigns/{self.number}/settings"
-        found = self.app.client.patch(path, json=values, headers=self.app.owner)
+        found = self.app.client.patch(path, json=nested(values), headers=self.app.owner)
         assert found.status_code == 200, found.text
 
     def _items(self) -> None:
@@ -372,7 +373,9 @@ def test_json_is_never_rendered_as_a_page(made: Campaign) -> None:
 def test_bad_addresses_are_refused_wherever_they_can_be_given(made: Campaign, bad: str) -> None:
     app = made.app
     path = f"/api/campaigns/{made.number}"
-    settings = app.client.patch(f"{path}/settings", json={"return_url": bad}, headers=app.owner)
+    settings = app.client.patch(
+        f"{path}/settings", json={"money": {"return_url": bad}}, headers=app.owner
+    )
     assert settings.status_code == 422, bad
     if bad.strip().startswith(("https://example.org/", "https://exa")) and "@" not in bad:
         return  # quotes are no danger in an address of a picture

@@ -62,13 +62,15 @@ def test_wealth_is_a_supermartingale_in_every_tiny_audit(losses, stated, share, 
     counts = np.array([len(part) for part in losses], float)
     start = Ledger(counts, np.array(stated), (0, 0.0, 0.0), 0.05, None, size)
     truth = sum(map(sum, losses))
+    low, high = start.totals[start.totals <= truth], start.ends[start.ends >= truth]
+    low, high = np.append(low[::12], low[-1]), high[::12]
     above: dict[int, Any] = {}
     below: dict[int, Any] = {}
 
     def walk(chance: float, ledger: Ledger, left: list[list[float]]) -> None:
         t = ledger.checks
-        above[t] = above.get(t, 0.0) + chance * np.exp(above_wealth(ledger)[ledger.totals <= truth])
-        below[t] = below.get(t, 0.0) + chance * np.exp(below_wealth(ledger)[ledger.ends >= truth])
+        above[t] = above.get(t, 0.0) + chance * np.exp(above_wealth(ledger, low))
+        below[t] = below.get(t, 0.0) + chance * np.exp(below_wealth(ledger, high))
         if not ledger.remaining:
             return
         weights = kernels.lean(ledger.left, ledger.expected, share, power)

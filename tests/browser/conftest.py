@@ -17,6 +17,7 @@ pytest.importorskip("fastapi", reason="browser tests need the server's packages"
 from playwright.sync_api import APIRequestContext, Browser, Page, Playwright
 
 from tests.serving import chromium
+from tests.short import nested
 from tests.weblab import ALONE
 
 ROOT = Path(__file__).parents[2]
@@ -183,7 +184,7 @@ class Campaign:
         return found
 
     def settings(self, **changes: Any) -> None:
-        made = self.api.patch(f"/api/campaigns/{self.number}/settings", data=changes)
+        made = self.api.patch(f"/api/campaigns/{self.number}/settings", data=nested(changes))
         assert made.ok, made.text()
 
 
@@ -194,7 +195,8 @@ def campaign(api: APIRequestContext) -> Callable[..., Campaign]:
     def made(items: int = 12, rows: str | None = None, **options: Any) -> Campaign:
         policy = {"example": "table1", "workers": 8, **options.pop("policy", {})}
         number = api.post(
-            "/api/campaigns", data={"name": "Birds", "policy": policy, "settings": ALONE | options}
+            "/api/campaigns",
+            data={"name": "Birds", "policy": policy, "settings": nested(ALONE | options)},
         ).json()["id"]
         text = rows or "task,text\n" + "".join(f"{k},This is item {k}\n" for k in range(items))
         path = f"/api/campaigns/{number}"

@@ -117,7 +117,7 @@ def test_worker_pages(open_page, campaign, shot) -> None:
     made = campaign(
         instructions="Look **well**.",
         examples={"T1": "**Yes:** [this](https://example.org) one"},
-        answers_per_worker=1,
+        max_answers_per_worker=1,
         completion_code="X",
         return_url="https://example.org/done",
     )

@@ -67,7 +67,7 @@ def test_a_preview_is_marked_and_records_nothing(
     rows = "task,text,gold\ng,A blackbird,c1\n" + "".join(f"i{k},Item {k},\n" for k in range(6))
     texts = {"en": {"class:c1": "Blackbird", "explanation:c1": "It is black."}}
     wish = {"instructions": "Look **well**.", "price": 0.05, "currency": "EUR"}
-    made = campaign(rows=rows, training=1, texts=texts, **wish)
+    made = campaign(rows=rows, practice_items=1, texts=texts, **wish)
     page = open_page()
     page.goto(f"/c/{made.number}/share")
     page.click("text=Preview as worker")

@@ -10,7 +10,7 @@ from tests.browser.test_access import everywhere
 def test_items_change_on_their_pages(open_page, campaign, shot) -> None:
     rows = "task,text,image,source\n"
     rows += "".join(f"bird-{k},A bird on branch {k},,field book {k}\n" for k in range(1, 7))
-    made = campaign(rows=rows, finish_by_itself=False)
+    made = campaign(rows=rows, automatically=False)
     here = f"/c/{made.number}"
     page = open_page()
     page.goto(f"{here}/items")

@@ -17,7 +17,7 @@ ROWS = "task,text,gold,explanation\ng0,Gold 0,c1,It has a tail.\ng1,Gold 1,c4,\n
 SETTINGS: dict[str, Any] = {
     "consent": "I take part **voluntarily**.",
     "instructions": "Look well.",
-    "training": 2,
+    "practice_items": 2,
     "price": 0.05,
     "currency": "EUR",
     "texts": {"ar": {"question:T1": "هل هذا طائر؟"}, "de": {"question:T1": "Ist das ein Vogel?"}},
@@ -220,7 +220,7 @@ def test_a_pause_is_told_at_once(open_page, campaign, api, whom: str) -> None:
 
 
 def test_earnings_are_shown(open_page, campaign) -> None:
-    made = campaign(price=0.05, currency="EUR", answers_per_worker=4)
+    made = campaign(price=0.05, currency="EUR", max_answers_per_worker=4)
     page = open_page(owner=False, locale="de")
     page.goto(made.join())
     page.locator("#task").wait_for()

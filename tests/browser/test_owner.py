@@ -206,7 +206,7 @@ def test_a_worker_is_paused_and_blocked_from_the_table(open_page, campaign, shot
 
 
 def test_answers_are_excluded_after_a_preview(open_page, campaign, shot) -> None:
-    alone = {"people_per_item": 1, "provisional": False, "finish_by_itself": False}
+    alone = {"people_per_item": 1, "require_trusted_answer": False, "automatically": False}
     made = campaign(items=3, policy={"workers": 0}, **alone)
     made.audit()  # Ann answers everything
     count = len(made.answers())

@@ -206,7 +206,7 @@ def test_a_request_whose_answer_was_lost_is_not_counted_twice(open_page, campaig
 
 def test_the_end_shows_thanks_the_code_and_the_return_link(open_page, campaign, shot) -> None:
     made = campaign(
-        answers_per_worker=2,
+        max_answers_per_worker=2,
         completion_code="C0DE",
         return_url="https://example.org/done?cc=C0DE",
         thanks="Many thanks!",
@@ -422,7 +422,7 @@ def test_no_work_now_is_told_apart_from_no_more_work(open_page, campaign, shot) 
 
 @pytest.mark.parametrize("phone", [False, True])
 def test_a_refused_visitor_reads_why(open_page, campaign, shot, phone: bool) -> None:
-    made = campaign(participants="signed")
+    made = campaign(may_join="signed")
     page = open_page(owner=False, phone=phone)
     found = page.goto(made.join() + "?participant=p1")
     assert found.status == 403

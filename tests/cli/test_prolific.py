@@ -20,7 +20,7 @@ from tests.cli.helpers import complaint, result, run
 from tests.prolific_stub import TOKEN, Prolific, prolific_stub
 from tests.storelab import filled, plan_policy
 
-PAID = {"price": 0.05, "least_answers": 2, "currency": "USD"}
+PAID = {"price": 0.05, "min_answers_for_code": 2, "currency": "USD"}
 STUDY = ("--places", 5, "--url", "https://label.example")
 
 

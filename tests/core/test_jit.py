@@ -19,8 +19,8 @@ for name in dir(caching):  # whoever runs the tests may be allowed to write ever
     locator = getattr(caching, name)
     if 'CacheLocator' in name and hasattr(locator, 'ensure_cache_path'):
         locator.ensure_cache_path = refuse
-from crowdtree.audit import kernels
-kernels.loser(0.5, 0.1, 0.2)
+from crowdtree.designs.designers import kernels
+kernels._xlog2(0.5)
 """
 
 
@@ -38,6 +38,6 @@ def test_without_a_writable_folder_kernels_are_compiled_and_not_kept():
 def test_compiling_is_announced_once_per_package(caplog):
     jit._announce.cache_clear()
     with caplog.at_level(logging.INFO, logger="crowdtree.core.jit"):
-        jit._announce("crowdtree.audit")
-        jit._announce("crowdtree.audit")
-    assert [record.getMessage() for record in caplog.records] == ["compiling, once (about 4 s)"]
+        jit._announce("crowdtree.designs.designers")
+        jit._announce("crowdtree.designs.designers")
+    assert [record.getMessage() for record in caplog.records] == ["compiling, once (about 10 s)"]

@@ -1,9 +1,7 @@
 """Audits of finished labels: a bound on their error that holds whatever any model says.
 
 `run` draws and records; `forecast` says how many checks it takes; `ledger` holds the evidence about
-a set of labels; `strata` groups items and holds the working model; `kernels` is the arithmetic,
-compiled; `exact` bounds what a fixed sample shows; `inputs` checks what is given. Files are read
-and written by :mod:`crowdtree.io.audits`.
+a set of labels; `strata` groups items and holds the working model; `kernels` is the arithmetic.
 """
 
 from crowdtree.audit.forecast import plan_audit

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.audit.strata import MOST_STRATA, stratify
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeError, listing, one_line
 from crowdtree.core.loss import Loss, make_loss
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 LEVELS = 4
 """Groups of labels by what they can cost: each a tenth of the one before."""

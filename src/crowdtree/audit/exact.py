@@ -6,7 +6,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+
+from crowdtree.core.arrays import FloatArray
 
 CLOSE = 1 + 1e-9
 """Probabilities that exceed the risk by less than rounding errors do not reject."""
@@ -50,7 +51,7 @@ def max_found(items: int, drawn: int, total: int, risk: float) -> int:
     return low
 
 
-def _at_most(logs: NDArray[np.float64], wrong: int, drawn: int, found: int) -> float:
+def _at_most(logs: FloatArray, wrong: int, drawn: int, found: int) -> float:
     """Probability of at most `found` wrong items among those drawn."""
     items = len(logs) - 1
     x = np.arange(max(0, drawn + wrong - items), min(found, wrong, drawn) + 1)
@@ -63,5 +64,5 @@ def _at_most(logs: NDArray[np.float64], wrong: int, drawn: int, found: int) -> f
 
 
 @lru_cache(maxsize=4)
-def _log_factorials(items: int) -> NDArray[np.float64]:
+def _log_factorials(items: int) -> FloatArray:
     return np.append(0.0, np.cumsum(np.log(np.arange(1, items + 1))))

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.audit.inputs import checked_errors
-from crowdtree.audit.kernels_numpy import replay
+from crowdtree.audit.kernels import replay
 from crowdtree.audit.ledger import Ledger, allowed_wrong
 from crowdtree.audit.records import Forecast
 from crowdtree.audit.strata import STRENGTH, stratify
+from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.core.checking import check_call, check_share
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.rng import generator
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BATCH = 50
 """Least checks of a replay between two choices of the chances."""
@@ -118,7 +118,7 @@ def forecast_rest(
     return _forecast(bound, crossed)
 
 
-def _flags(name: str, values: Iterable[bool], items: int) -> NDArray[np.bool_]:
+def _flags(name: str, values: Iterable[bool], items: int) -> BoolArray:
     """Accept one yes or no per item."""
     flags = np.array([bool(value) for value in values])
     if len(flags) != items:
@@ -127,7 +127,7 @@ def _flags(name: str, values: Iterable[bool], items: int) -> NDArray[np.bool_]:
 
 
 def _ledger_of(
-    codes: IntArray, errors: FloatArray, open_: NDArray[np.bool_], risk: float, wanted: int
+    codes: IntArray, errors: FloatArray, open_: BoolArray, risk: float, wanted: int
 ) -> Ledger:
     """Open a ledger of labels by their strata and stated errors; those not open are right."""
     sizes = np.bincount(codes, open_).astype(np.float64)

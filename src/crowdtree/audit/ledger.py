@@ -8,17 +8,16 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.audit import kernels
 from crowdtree.audit.costs import totals_of_loss
 from crowdtree.audit.exact import max_found, max_wrong, min_wrong
 from crowdtree.audit.strata import expectations, totals_to_test
-from crowdtree.core.jit import can_compile
+from crowdtree.core.arrays import FloatArray
 
-FloatArray = NDArray[np.float64]
 PLAN_SHARE = 0.9
 """Share of the risk that the bound at a planned number of checks takes; the rest is for all others.
 
@@ -52,6 +51,8 @@ class TotalTests:
         impossible = np.flatnonzero(totals > ledger.left.sum() + 1e-9).tolist()
         self._rejected = dict.fromkeys(impossible, 0), dict.fromkeys(impossible, 0)
         """Check that rejects each total with the whole risk, and with half of it."""
+        self._looked: tuple[dict[int, int], dict[int, int]] = {}, {}
+        """Checks after which each total was last not rejected."""
         self._order: tuple[list[int], list[int]] = ([], [])
         """Check after which the first total is rejected, the first two are, and so on."""
 
@@ -66,15 +67,16 @@ class TotalTests:
             if number in self._rejected[level]:
                 continue
             ledger = self._ledger
-            if level == 0 and self._played[number] == ledger.checks:
-                return False  # nothing is new
-            log, played, rejected = ledger.kernels.wealth(
+            if self._looked[level].get(number) == ledger.checks:
+                return False
+            log, played, rejected = kernels.wealth(
                 ledger.first, ledger.size, *ledger.checks_made, self._flip,
                 self._totals[number], self._logs[number], self._played[number], ledger.checks,
                 ledger.need + level * math.log(2),
             )  # fmt: skip
             self._logs[number], self._played[number] = log, played
             if not rejected:
+                self._looked[level][number] = ledger.checks
                 return False
             self._rejected[level][number] = played
         return True
@@ -90,24 +92,12 @@ class TotalTests:
 class Ledger:
     """What the checks say about a set of items: all of them, or those of one label.
 
-    Parameters
-    ----------
-    sizes
-        Items of each stratum whose truth is not known.
-    stated
-        Their mean stated error.
-    known
-        Items whose truth is known before the audit, and how many of those are wrong.
-    risk
-        One minus the confidence.
-    wanted
-        The fewest wrong items that are to be ruled out.
-    size
-        In a ledger of losses: the largest loss of an item of each stratum. `stated` and the checks
-        are then shares of it, `known` holds the number of items, their losses and their largest
-        losses, and `wanted` is a sum of losses.
-    planned
-        Whether there will be a bound at a planned number of checks, see :meth:`look`.
+    `sizes` are the items of each stratum whose truth is not known, `stated` their mean stated
+    error; `known` are the other items, and how many of those are wrong; `risk` is one minus the
+    confidence, `wanted` the fewest wrong items to rule out; `planned` says whether there will be a
+    bound at a planned number of checks (:meth:`look`). In a ledger of losses `size` is the largest
+    loss of an item of each stratum, `stated` and checks are shares of it, `known` holds items,
+    their losses and their largest losses, and `wanted` is a sum of losses.
     """
 
     def __init__(
@@ -153,18 +143,7 @@ class Ledger:
         self._sums = np.zeros(2)
         self._rows = np.empty((16, 2, strata))
         self._strata, self._errors = np.empty(16, dtype=np.int64), np.empty(16)
-        self.expected: FloatArray = self.kernels.posterior(*self.model)
-
-    @property
-    def kernels(self) -> Any:
-        """The arithmetic, imported when an audit needs it; compiled where numba is installed."""
-        if can_compile():
-            from crowdtree.audit import kernels
-
-            return kernels
-        from crowdtree.audit import kernels_numpy
-
-        return kernels_numpy
+        self.expected: FloatArray = kernels.posterior(*self.model)
 
     @property
     def wrong(self) -> float:
@@ -194,8 +173,8 @@ class Ledger:
         self.checks += 1
         self._wrongs.append(self.wrong + error * float(self.size[stratum]))
         self._lefts.append(float(self.left.sum()))
-        self.kernels.update(*self.model, stratum, error)
-        self.expected = self.kernels.posterior(*self.model)
+        kernels.update(*self.model, stratum, error)
+        self.expected = kernels.posterior(*self.model)
 
     def _estimate(self, weights: FloatArray, stratum: int, error: float) -> None:
         """Add the unbiased estimate of one draw, weighted by how precise it was expected to be."""

@@ -11,23 +11,22 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdtree.audit import kernels
 from crowdtree.audit.costs import Costs
 from crowdtree.audit.forecast import REPLAYS, forecast_rest
 from crowdtree.audit.inputs import checked_labels
-from crowdtree.audit.kernels_numpy import draw
 from crowdtree.audit.ledger import Ledger, allowed_wrong, shared_estimates
 from crowdtree.audit.records import Check, Draw, Forecast, MeanLoss, Replaced, Standing
 from crowdtree.audit.runs import draw_weights
 from crowdtree.audit.strata import stratify
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.checking import check_call, check_share
 from crowdtree.core.errors import CrowdtreeError, one_line
 from crowdtree.core.result_methods import Framed, Plotted, Saved
 from crowdtree.core.rng import generator
 from crowdtree.core.text import percent, plural, squeezed
 
-FloatArray = NDArray[np.float64]
 PLANNED = 400
 """Planned number of checks where neither a number nor a bound is given; at most half of them."""
 UNLABELLED = "label"
@@ -315,8 +314,8 @@ class Audit(Framed, Saved, Plotted):
                 self._lean = share, power
                 self._lean_until = self._done + max(1, self._done // 10)
             ledger = self._guide
-            weights = ledger.kernels.lean(self._left * ledger.size, ledger.expected, *self._lean)
-        stratum, index = draw(self._left, weights, self._uniform(len(self.checks)))
+            weights = kernels.lean(self._left * ledger.size, ledger.expected, *self._lean)
+        stratum, index = kernels.draw(self._left, weights, self._uniform(len(self.checks)))
         place: int = self._pool[stratum].pop(index)
         self._left[stratum] -= 1
         self.checks.append(Check(place, self._done))
@@ -682,24 +681,28 @@ class Audit(Framed, Saved, Plotted):
         The working model is what stated errors and checks say together. None without a bound.
         """
         check_call(Audit.forecast, locals())
-        if self.bound is None or self._to_reject is None:
-            return None
-        state = "open" if self.correct and self.state == "impossible" else self.state
-        rng = generator(seed)
-        wanted = self.bound, self._to_reject
-        return forecast_rest(self._all, *wanted, state, replays, rng, self.planned)
+        return self._forecast(self._all, self.bound, self._to_reject, self.state, replays, seed)
 
     def forecast_loss(self, replays: int = REPLAYS, *, seed: int = 0) -> Forecast | None:
         """How many more checks the wanted bound on the mean loss takes; as :meth:`forecast`."""
         check_call(Audit.forecast_loss, locals())
-        allowed, ledger = self._loss_allowed, self._lost
-        if self.loss_bound is None or allowed is None or ledger is None:
+        limits = self.loss_bound, self._loss_allowed
+        return self._forecast(self._lost, *limits, self._loss_state, replays, seed)
+
+    def _forecast(
+        self,
+        ledger: Ledger | None,
+        bound: float | None,
+        total: float | None,
+        state: str,
+        replays: int,
+        seed: int,
+    ) -> Forecast | None:
+        if ledger is None or bound is None or total is None:
             return None
-        state = self._loss_state
         state = "open" if self.correct and state == "impossible" else state
         rng = generator(seed)
-        wanted = self.loss_bound, allowed
-        return forecast_rest(ledger, *wanted, state, replays, rng, self.planned)
+        return forecast_rest(ledger, bound, total, state, replays, rng, self.planned)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is known, as plain data, ready for JSON."""
@@ -748,7 +751,7 @@ def _lean_for(ledger: Ledger, total: float | None) -> tuple[float, float, float]
     if total is not None:
         left = max(total - ledger.wrong, 0.0)
         need = max(need - ledger.wealth_against(total), 0.1)
-    share, power, checks = ledger.kernels.pick_lean(ledger.left, ledger.expected, left, need)
+    share, power, checks = kernels.pick_lean(ledger.left, ledger.expected, left, need)
     return float(share), float(power), float(checks)
 
 

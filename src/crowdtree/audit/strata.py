@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from crowdtree.core.arrays import FloatArray
+
 IntArray = NDArray[np.int64]
 
 MOST_STRATA = 12

@@ -21,11 +21,11 @@ from crowdtree.cli.campaign.database import (
     one_line,
     without_password,
 )
-from crowdtree.cli.options import AsJson, check_folder, check_outputs, with_options
+from crowdtree.cli.options import AsJson, argument, check_folder, check_outputs, flag, with_options
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural
 
-BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.", show_default=False)]
+BackupFile = Annotated[Path, argument("FILE", "The backup.")]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Place:
 
     database: Database = HERE
     media: MediaPlace = None
-    no_media: Annotated[bool, typer.Option("--no-media", help="Leave media out.")] = False
+    no_media: Annotated[bool, flag("--no-media", "Leave media out.")] = False
 
     @property
     def bucket(self) -> str:
@@ -82,8 +82,7 @@ def restore_verb(
     file: BackupFile,
     place: Place,
     replace: Annotated[
-        bool,
-        typer.Option("--replace", help="First delete what the database and the media folder hold."),
+        bool, flag("--replace", "First delete what the database and the media folder hold.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -127,15 +126,8 @@ def _show(
         "bucket": made.get("bucket", ""),
     }
 
-    def show(console: Any) -> None:
-        counts = (
-            plural(rows["campaigns"], "campaign"),
-            plural(rows["answers"], "line") + " of the log",
-            plural(files, "media file"),
-        )
-        console.print(f"{done} {', '.join(counts)}.", markup=False)
-        if made.get("bucket"):
-            words = "Uploaded media are not in the backup; they are in"
-            console.print(f"{words} {made['bucket']}.", markup=False)
-
-    render.emit(as_json, found, show, written, then)
+    counts = plural(rows["campaigns"], "campaign"), plural(rows["answers"], "line") + " of the log"
+    lines = [f"{done} {', '.join(counts)}, {plural(files, 'media file')}."]
+    if made.get("bucket"):
+        lines.append(f"Uploaded media are not in the backup; they are in {made['bucket']}.")
+    render.emit(as_json, found, lines, written, then)

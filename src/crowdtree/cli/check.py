@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import asdict
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated
 
 from crowdtree.cli import inputs, render
-from crowdtree.cli.options import AsJson, ProblemFile, Reading, ReadingGroups, with_options
+from crowdtree.cli.options import AsJson, ProblemFile, Reading, ReadingGroups, option, with_options
 from crowdtree.cli.plan import default_goal
 from crowdtree.planning.checkup import check
 
@@ -18,9 +16,7 @@ from crowdtree.planning.checkup import check
 def check_verb(
     file: ProblemFile,
     *,
-    time_limit: Annotated[
-        float, typer.Option("--time-limit", min=0.0, help="Seconds to spend on the costs of plans.")
-    ] = 20.0,
+    time_limit: Annotated[float, option("Seconds to spend on the costs of plans.", min=0.0)] = 20.0,
     as_json: AsJson = False,
     reading: Reading,
 ) -> None:
@@ -36,10 +32,7 @@ def check_verb(
     found = check(problem, time_limit=time_limit)
     said = [str(w.message) for w in caught]
 
-    def show(console: Any) -> None:
-        for line in (*found.to_text().split("\n"), *(f"Warning: {text}" for text in said)):
-            console.print(line, soft_wrap=True, markup=False)
-
+    lines = [*found.to_text().split("\n"), *(f"Warning: {text}" for text in said)]
     again = ReadingGroups(**asdict(reading), allow_groups=bool(found.groups))
     then = render.command("plan", file, default_goal(problem), again)
-    render.emit(as_json, found.to_dict() | {"warnings": said}, show, then=then)
+    render.emit(as_json, found.to_dict() | {"warnings": said}, lines, then=then)

@@ -230,4 +230,4 @@ def demo_verb(out: Folder = Path("out/demo"), as_json: AsJson = False) -> None:
     out.mkdir(parents=True, exist_ok=True)
     demo = Demo(out, as_json)
     demo.run()
-    render.emit(as_json, demo.results, lambda _: None)
+    render.emit(as_json, demo.results, ())

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
-import typer
-
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     PlanOutputs,
@@ -15,6 +13,7 @@ from crowdtree.cli.options import (
     Seed,
     given,
     one_of,
+    option,
     with_options,
 )
 from crowdtree.cli.render import progress
@@ -32,34 +31,27 @@ class Limits:
 
     objective: Annotated[
         Literal["additive", "exact"] | None,
-        typer.Option(
-            "--objective",
-            help="Objective of method optimal; by default additive, but returning the tree "
-            "that misclassifies least.",
+        option(
+            "Objective of method optimal; by default additive, but returning the tree that "
+            "misclassifies least.",
             show_default=False,
         ),
     ] = None
     time_limit: Annotated[
-        float | None,
-        typer.Option("--time-limit", metavar="S", help="Time limit of method optimal, in seconds."),
+        float | None, option("Time limit of method optimal, in seconds.", "S")
     ] = None
-    gap_limit: Annotated[
-        float, typer.Option("--gap-limit", help="Relative gap at which method optimal stops.")
-    ] = 0.0
+    gap_limit: Annotated[float, option("Relative gap at which method optimal stops.")] = 0.0
     node_limit: Annotated[
-        int | None,
-        typer.Option(
-            "--node-limit", help="Maximum number of class sets that method optimal searches."
-        ),
+        int | None, option("Maximum number of class sets that method optimal searches.")
     ] = None
 
     def options(self, method: str) -> dict[str, Any]:
         """Options of a method; those that it does not take are refused rather than ignored."""
         if method == "optimal":
             return asdict(self)
-        for option, _ in given(self):
+        for name, _ in given(self):
             raise CrowdtreeError(
-                f"{option}: method {method!r} does not take it; use --method optimal"
+                f"{name}: method {method!r} does not take it; use --method optimal"
             )
         return {}
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
-
-import typer
+from typing import Annotated, NoReturn
 
 from crowdtree.campaign.trace import explain, read_answer, read_asked
 from crowdtree.cli import render
@@ -18,6 +16,7 @@ from crowdtree.cli.options import (
     Seed,
     check_html,
     check_outputs,
+    option,
     with_options,
 )
 from crowdtree.cli.policy import PolicyOptions, read_policy
@@ -30,9 +29,7 @@ from crowdtree.show.report.trace import write_trace_report
 class Outputs:
     """Output options."""
 
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the trace to FILE.html.")
-    ] = None
+    html: Annotated[Path | None, option("Write the trace to FILE.html.", "FILE")] = None
     as_json: AsJson = False
 
     def __post_init__(self) -> None:
@@ -45,16 +42,14 @@ def explain_verb(
     file: File,
     *,
     true_class: Annotated[
-        str | None,
-        typer.Option("--class", help="True class of the item; drawn at random if not given."),
+        str | None, option("True class of the item; drawn at random if not given.", None, "--class")
     ] = None,
     answers: Annotated[
         str | None,
-        typer.Option(
-            "--answers",
-            metavar="Q=A,...",
-            help="Answers so far, such as flies=yes,hunts=no or cap=red; of several sources "
-            "'cap (gpt-x)=red'.",
+        option(
+            "Answers so far, such as flies=yes,hunts=no or cap=red; of several sources 'cap "
+            "(gpt-x)=red'.",
+            "Q=A,...",
         ),
     ] = None,
     policy: PolicyOptions,
@@ -83,11 +78,7 @@ def explain_verb(
     if outputs.html is not None:
         write_trace_report(outputs.html, trace)
 
-    def show(console: Any) -> None:
-        for line in trace.lines():
-            console.print(line, soft_wrap=True, markup=False)
-
-    render.emit(outputs.as_json, trace.to_dict(), show, [outputs.html])
+    render.emit(outputs.as_json, trace.to_dict(), list(trace.lines()), [outputs.html])
 
 
 def _answers(problem: Problem, words: str) -> Iterator[tuple[str, str]]:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
 from crowdtree import io as files
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
@@ -19,6 +17,7 @@ from crowdtree.cli.options import (
     check_draw,
     check_outputs,
     check_plan,
+    option,
     share_option,
     with_options,
 )
@@ -50,10 +49,7 @@ class Choice(GoalOptions):
     as_json: AsJson = False
     output: Output = None
     draw: Annotated[
-        Path | None,
-        typer.Option(
-            "--draw", metavar="FILE", help="Draw the frontier to FILE.svg, .png or .html."
-        ),
+        Path | None, option("Draw the frontier to FILE.svg, .png or .html.", "FILE")
     ] = None
 
     def __post_init__(self) -> None:
@@ -74,23 +70,16 @@ class Choice(GoalOptions):
 class Search:
     """How the frontier is searched."""
 
-    vote: Annotated[
-        Literal["majority", "margin"], typer.Option("--vote", help="Kind of vote at each node.")
-    ] = "majority"
+    vote: Annotated[Literal["majority", "margin"], option("Kind of vote at each node.")] = (
+        "majority"
+    )
     method: Annotated[
         Literal["optimal", "greedy"] | None,
-        typer.Option(
-            "--method", help="optimal: proven; greedy: fast, without proof.", show_default=False
-        ),
+        option("optimal: proven; greedy: fast, without proof.", show_default=False),
     ] = None
-    max_votes: Annotated[int, typer.Option("--max-votes", help="Maximum votes per node.")] = 51
-    max_points: Annotated[
-        int, typer.Option("--max-points", help="Maximum points of the curve.")
-    ] = 10_000
-    time_limit: Annotated[
-        float | None,
-        typer.Option("--time-limit", metavar="S", help="Seconds for the whole search."),
-    ] = None
+    max_votes: Annotated[int, option("Maximum votes per node.")] = 51
+    max_points: Annotated[int, option("Maximum points of the curve.")] = 10_000
+    time_limit: Annotated[float | None, option("Seconds for the whole search.", "S")] = None
 
 
 @with_options

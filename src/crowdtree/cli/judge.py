@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import inputs, render
 from crowdtree.cli.learn import AnswerTable
-from crowdtree.cli.options import AsJson, Seed, check_html, check_outputs, with_options
+from crowdtree.cli.options import (
+    AsJson,
+    Seed,
+    argument,
+    check_html,
+    check_outputs,
+    option,
+    with_options,
+)
 from crowdtree.cli.render.judging import show_judgement
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.io.gold import load_gold
@@ -21,35 +28,25 @@ from crowdtree.show.report.judging import write_judgement_report
 def judge_verb(
     answers: Annotated[
         list[str],
-        typer.Argument(
-            metavar="ANSWERS",
-            help="Columns task,worker,label, optionally question, source (or kind), version.",
-            show_default=False,
+        argument(
+            "ANSWERS", "Columns task,worker,label, optionally question, source (or kind), version."
         ),
     ],
     *,
     models: Annotated[
         str | None,
-        typer.Option(
-            "--models",
-            metavar="NAMES",
-            help="Workers that are models: a,b, or a table with the columns worker and kind.",
+        option(
+            "Workers that are models: a,b, or a table with the columns worker and kind.", "NAMES"
         ),
     ] = None,
     gold: Annotated[
-        str | None,
-        typer.Option(
-            "--gold", metavar="FILE", help="Known items, drawn at random (task,label[,question])."
-        ),
+        str | None, option("Known items, drawn at random (task,label[,question]).", "FILE")
     ] = None,
     margin: Annotated[
-        float,
-        typer.Option(
-            "--margin", help="How much less accurate than a person a model may be, as a share."
-        ),
+        float, option("How much less accurate than a person a model may be, as a share.")
     ] = 0.05,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a page (.html).")
+        Path | None, option("Write a page (.html).", "FILE", "-o", "--output")
     ] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -78,12 +75,8 @@ def judge_verb(
     if output is not None:
         write_judgement_report(output, judgement)
 
-    def show(console: Any) -> None:
-        show_judgement(console, judgement)
-
-    then = ""
-    if output is None:
-        then = render.again("-o", "judge.html")
+    then = render.again("-o", "judge.html") if output is None else ""
+    show = partial(show_judgement, judgement=judgement)
     render.emit(as_json, judgement.to_dict(), show, [output], then)
 
 

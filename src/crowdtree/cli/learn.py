@@ -7,12 +7,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
 from crowdtree import io as files
 from crowdtree.audit import Audit
 from crowdtree.cli import inputs, render
-from crowdtree.cli.options import AsJson, LossFile, check_html, check_outputs, with_options
+from crowdtree.cli.options import (
+    AsJson,
+    LossFile,
+    argument,
+    check_html,
+    check_outputs,
+    option,
+    with_options,
+)
 from crowdtree.cli.plan import default_goal
 from crowdtree.cli.render.learned import show_learned
 from crowdtree.cli.render.progress import progress, stage_words
@@ -35,23 +41,16 @@ class Outputs:
     """Output options."""
 
     output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write the learned problem."),
+        Path | None, option("Write the learned problem.", "FILE", "-o", "--output")
     ] = None
     upper: Annotated[
         Path | None,
-        typer.Option(
-            "--upper",
-            metavar="FILE",
-            help="Write the problem with the upper limits of its errors, for a cautious plan.",
+        option(
+            "Write the problem with the upper limits of its errors, for a cautious plan.", "FILE"
         ),
     ] = None
-    labels: Annotated[
-        Path | None, typer.Option("--labels", metavar="FILE", help="Write the labels (.csv).")
-    ] = None
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write a report (.html).")
-    ] = None
+    labels: Annotated[Path | None, option("Write the labels (.csv).", "FILE")] = None
+    report: Annotated[Path | None, option("Write a report (.html).", "FILE")] = None
     as_json: AsJson = False
 
     @property
@@ -89,58 +88,32 @@ class Outputs:
 class AnswerTable:
     """How the files of answers are laid out."""
 
-    task: Annotated[
-        str | None, typer.Option("--task", metavar="COLUMN", help="Column that names the items.")
-    ] = None
-    worker: Annotated[
-        str | None,
-        typer.Option("--worker", metavar="COLUMN", help="Column that names the workers."),
-    ] = None
+    task: Annotated[str | None, option("Column that names the items.", "COLUMN")] = None
+    worker: Annotated[str | None, option("Column that names the workers.", "COLUMN")] = None
     label: Annotated[
-        str | None,
-        typer.Option(
-            "--label",
-            metavar="COLUMN",
-            help="Column of the answers; in an export, the question to read.",
-        ),
+        str | None, option("Column of the answers; in an export, the question to read.", "COLUMN")
     ] = None
     question: Annotated[
         str | None,
-        typer.Option(
-            "--question",
-            metavar="COLUMN",
-            help="Column that names the question; or columns of one question each: a,b,c.",
-        ),
+        option("Column that names the question; or columns of one question each: a,b,c.", "COLUMN"),
     ] = None
     source: Annotated[
         str | None,
-        typer.Option(
-            "--source",
-            metavar="COLUMN",
-            help="Column of who answers: people, an expert, a version of a model.",
-        ),
+        option("Column of who answers: people, an expert, a version of a model.", "COLUMN"),
     ] = None
     workers: Annotated[
         str | None,
-        typer.Option(
-            "--workers",
-            metavar="COLUMNS",
-            help="Columns of one worker each (a wide table): anna,ben or 'rater_*'.",
-        ),
+        option("Columns of one worker each (a wide table): anna,ben or 'rater_*'.", "COLUMNS"),
     ] = None
     form: Annotated[
         Literal["plain", "crowd-kit", "label-studio", "zooniverse", "json", "wide"] | None,
-        typer.Option(
-            "--format", help="Format of the answers; recognised by default.", show_default=False
+        option(
+            "Format of the answers; recognised by default.", None, "--format", show_default=False
         ),
     ] = None
     skip: Annotated[
         list[str] | None,
-        typer.Option(
-            "--skip",
-            metavar="WORD",
-            help="Answer to treat as a skip, as ?, n/a and unsure are; repeatable.",
-        ),
+        option("Answer to treat as a skip, as ?, n/a and unsure are; repeatable.", "WORD"),
     ] = None
 
     @property
@@ -184,54 +157,33 @@ class AnswerTable:
 def learn_verb(
     answers: Annotated[
         list[str],
-        typer.Argument(
-            metavar="ANSWERS",
-            help="Columns task,worker,label, optionally question (.csv .tsv .xlsx .parquet .json).",
-            show_default=False,
+        argument(
+            "ANSWERS",
+            "Columns task,worker,label, optionally question (.csv .tsv .xlsx .parquet .json).",
         ),
     ],
     *,
     gold: Annotated[
         str | None,
-        typer.Option(
-            "--gold",
-            metavar="FILE",
-            help="Items of known class (task,label), in any format of the answers, or the "
-            "certificate of an audit.",
+        option(
+            "Items of known class (task,label), in any format of the answers, or the certificate "
+            "of an audit.",
+            "FILE",
         ),
     ] = None,
     problem: Annotated[
-        str | None,
-        typer.Option(
-            "--problem", metavar="FILE", help="The table of classes and questions, if it is known."
-        ),
+        str | None, option("The table of classes and questions, if it is known.", "FILE")
     ] = None,
     classes: Annotated[
         list[str] | None,
-        typer.Option(
-            "--class",
-            metavar="NAME",
-            help="Name of a class; give all of them if some occur in no answer.",
-        ),
+        option("Name of a class; give all of them if some occur in no answer.", "NAME", "--class"),
     ] = None,
-    level: Annotated[
-        float, typer.Option("--level", help="Level of the credible intervals.")
-    ] = 0.95,
+    level: Annotated[float, option("Level of the credible intervals.")] = 0.95,
     plan: Annotated[
-        str | None,
-        typer.Option(
-            "--plan",
-            metavar="FILE",
-            help="Also estimate the error of this plan, with its interval.",
-        ),
+        str | None, option("Also estimate the error of this plan, with its interval.", "FILE")
     ] = None,
     sources: Annotated[
-        str | None,
-        typer.Option(
-            "--sources",
-            metavar="FILE",
-            help="Source of each worker (worker,source, optionally kind,price).",
-        ),
+        str | None, option("Source of each worker (worker,source, optionally kind,price).", "FILE")
     ] = None,
     loss: LossFile = None,
     table: AnswerTable,

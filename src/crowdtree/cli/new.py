@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated
 
 from crowdtree.cli import render
-from crowdtree.cli.options import AsJson, check_outputs
+from crowdtree.cli.options import AsJson, argument, check_outputs
 from crowdtree.io.template import check_template, write_template
 
 
 def new_verb(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="A new file: .xlsx, .csv or .yaml.", show_default=False
-        ),
-    ],
+    file: Annotated[Path, argument("FILE", "A new file: .xlsx, .csv or .yaml.")],
     as_json: AsJson = False,
 ) -> None:
     """Write a commented table to start from.
@@ -35,8 +28,5 @@ def new_verb(
     check_outputs([file])
     write_template(file)
 
-    def show(console: Any) -> None:
-        console.print("Edit the table: replace the classes and questions with your own.")
-
-    then = render.command("check", str(file))
-    render.emit(as_json, {"written": str(file)}, show, [file], then)
+    words = "Edit the table: replace the classes and questions with your own."
+    render.emit(as_json, {"written": str(file)}, words, [file], render.command("check", str(file)))

@@ -29,8 +29,19 @@ ARGUMENTS: list[str] = []
 """The words of the running command."""
 
 
-def _file(what: str) -> Any:
-    return typer.Argument(metavar="FILE", help=what, show_default=False)
+def argument(metavar: str | None, help: str, show_default: bool = False, **settings: Any) -> Any:
+    """Describe an argument."""
+    return typer.Argument(metavar=metavar, help=help, show_default=show_default, **settings)
+
+
+def option(help: str, metavar: str | None = None, *names: str, **settings: Any) -> Any:
+    """Describe an option, which has the name of its parameter unless others are given."""
+    return typer.Option(*names, metavar=metavar, help=help, **settings)
+
+
+def flag(name: str, help: str, **settings: Any) -> Any:
+    """Describe an option without a value."""
+    return typer.Option(name, help=help, **settings)
 
 
 def _share(text: str | float) -> float:
@@ -56,34 +67,29 @@ def _table_option(*names: str, **settings: Any) -> Any:
 
 
 File = Annotated[
-    str, _file("A problem (.csv .xlsx .yaml .json), a plan (.json), example:NAME, or - for stdin.")
-]
-ProblemFile = Annotated[
-    str, _file("A problem (.csv .xlsx .yaml .json), example:NAME, or - for stdin.")
-]
-PlanFile = Annotated[str, _file("A plan (.json), or - for stdin.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the plan to FILE.json.")
-]
-Draw = Annotated[
-    Path | None, typer.Option("--draw", metavar="FILE", help="Draw to FILE.svg, .png or .html.")
-]
-Folder = Annotated[
-    Path,
-    typer.Option(
-        "-o", "--output", "--out", metavar="DIR", help="Folder to write to; created if missing."
+    str,
+    argument(
+        "FILE", "A problem (.csv .xlsx .yaml .json), a plan (.json), example:NAME, or - for stdin."
     ),
 ]
-Full = Annotated[bool, typer.Option("--full", help="Print and draw large trees without folding.")]
+ProblemFile = Annotated[
+    str, argument("FILE", "A problem (.csv .xlsx .yaml .json), example:NAME, or - for stdin.")
+]
+PlanFile = Annotated[str, argument("FILE", "A plan (.json), or - for stdin.")]
+AsJson = Annotated[bool, flag("--json", "Print one JSON object.")]
+Output = Annotated[Path | None, option("Write the plan to FILE.json.", "FILE", "-o", "--output")]
+Draw = Annotated[Path | None, option("Draw to FILE.svg, .png or .html.", "FILE", "--draw")]
+Folder = Annotated[
+    Path, option("Folder to write to; created if missing.", "DIR", "-o", "--output", "--out")
+]
+Full = Annotated[bool, flag("--full", "Print and draw large trees without folding.")]
 AllowGroups = Annotated[
     bool, _table_option("--allow-groups", help="Accept classes that no question separates.")
 ]
 ExtraWorkers = Annotated[
-    int | None,
-    typer.Option("--workers", metavar="N", help="Extra workers for the tree, beyond one per node."),
+    int | None, option("Extra workers for the tree, beyond one per node.", "N", "--workers")
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
+Seed = Annotated[int, option("Random seed.", None, "--seed", min=0)]
 
 
 def one_of(names: Iterable[str], *options: str) -> Any:
@@ -97,14 +103,10 @@ Design = Annotated[str, one_of(DESIGNERS, "--design")]
 
 
 Prices = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--price", metavar="[Q=]P", help="Price per answer, or QUESTION=PRICE; repeatable."
-    ),
+    list[str] | None, option("Price per answer, or QUESTION=PRICE; repeatable.", "[Q=]P", "--price")
 ]
 LossFile = Annotated[
-    Path | None,
-    typer.Option("--loss", metavar="FILE", help="What mistakes cost (.csv .xlsx .yaml .json)."),
+    Path | None, option("What mistakes cost (.csv .xlsx .yaml .json).", "FILE", "--loss")
 ]
 
 
@@ -185,12 +187,9 @@ class PlanOutputs:
 
     as_json: AsJson = False
     output: Output = None
-    draw: Annotated[
-        Path | None,
-        typer.Option("--draw", metavar="FILE", help="Draw the tree to FILE.svg, .png or .html."),
-    ] = None
+    draw: Annotated[Path | None, option("Draw the tree to FILE.svg, .png or .html.", "FILE")] = None
     price: Prices = None
-    levels: Annotated[bool, typer.Option("--levels", help="Print the level table too.")] = False
+    levels: Annotated[bool, flag("--levels", "Print the level table too.")] = False
     full: Full = False
 
     @property
@@ -338,11 +337,12 @@ def from_environment(verb: Callable[..., None]) -> Callable[..., None]:
     parameters = []
     for parameter in signature.parameters.values():
         kind, given = get_args(parameter.annotation)
-        option = copy.copy(given)  # other verbs share it
-        words = (option.default, *option.param_decls)  # the first name is stored as a default
-        name = next(word for word in words if str(word).startswith("--"))
-        option.envvar = f"CROWDTREE_{name[2:].replace('-', '_').upper()}"
-        parameters.append(parameter.replace(annotation=Annotated[kind, option]))
+        described = copy.copy(given)  # other verbs share it
+        words = (described.default, *described.param_decls)  # the first name is stored as a default
+        names = [str(word)[2:] for word in words if str(word).startswith("--")]
+        name = (names or [parameter.name])[0].replace("-", "_")
+        described.envvar = f"CROWDTREE_{name.upper()}"
+        parameters.append(parameter.replace(annotation=Annotated[kind, described]))
     verb.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     verb.__annotations__ = {p.name: p.annotation for p in parameters}
     return verb

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
@@ -19,23 +17,21 @@ from crowdtree.cli.campaign.database import (
     opened,
 )
 from crowdtree.cli.groups import make_group
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, argument, flag, option
 from crowdtree.core.errors import CrowdtreeError
 
 MOST_HOURS = 24.0 * 365
 ROOT = "owner"
 ROLES = ("viewer", "editor", "admin")
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The person's name.", show_default=False)]
+Name = Annotated[str, argument("NAME", "The person's name.")]
 Hours = Annotated[
-    float, typer.Option("--hours", min=0.01, max=MOST_HOURS, help="How long it can be used.")
+    float, option("How long it can be used.", None, "--hours", min=0.01, max=MOST_HOURS)
 ]
 
 
 def add_verb(
     name: Name,
-    role: Annotated[
-        str, typer.Option("--role", metavar="ROLE", help="viewer, editor or admin.")
-    ] = "viewer",
+    role: Annotated[str, option("viewer, editor or admin.", "ROLE")] = "viewer",
     url: Url = HERE_URL,
     hours: Hours = 72.0,
     database: Database = HERE,
@@ -56,14 +52,13 @@ def add_verb(
             return str(owners.make_link(connection, made, store.clock(), 3600 * hours))
 
         link = f"{base}/login?token={store.write(add)}"
-    _show_secret(as_json, link, {"name": name, "role": wanted, "link": link, "hours": hours})
+    found = {"name": name, "role": wanted, "link": link, "hours": hours}
+    render.emit(as_json, found, link)
 
 
 def role_verb(
     name: Name,
-    role: Annotated[
-        str, typer.Argument(metavar="ROLE", help="viewer, editor or admin.", show_default=False)
-    ],
+    role: Annotated[str, argument("ROLE", "viewer, editor or admin.")],
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
@@ -85,17 +80,12 @@ def role_verb(
 
         store.write(change)
 
-    def show(console: Any) -> None:
-        console.print(f"{name}: {wanted}", markup=False)
-
     then = next_step(database, "owner", "list")
-    render.emit(as_json, {"name": name, "role": wanted}, show, then=then)
+    render.emit(as_json, {"name": name, "role": wanted}, f"{name}: {wanted}", then=then)
 
 
 def link_verb(
-    name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="The person to log in.", show_default=False)
-    ] = ROOT,
+    name: Annotated[str, argument("[NAME]", "The person to log in.")] = ROOT,
     url: Url = HERE_URL,
     hours: Hours = 24.0,
     database: Database = HERE,
@@ -112,18 +102,14 @@ def link_verb(
     serve = import_server("crowdtree.server.web.serve")
     with opened(database) as store:
         link = serve.owner_link(store, base_url(url), 3600 * hours, name=name)
-    _show_secret(as_json, link, {"link": link, "hours": hours})
+    render.emit(as_json, {"link": link, "hours": hours}, link)
 
 
 def token_verb(
-    purpose: Annotated[
-        str, typer.Argument(metavar="PURPOSE", help="What it is for.", show_default=False)
-    ],
-    owner: Annotated[
-        str, typer.Option("--owner", metavar="NAME", help="The person with whose role it works.")
-    ] = ROOT,
+    purpose: Annotated[str, argument("PURPOSE", "What it is for.")],
+    owner: Annotated[str, option("The person with whose role it works.", "NAME")] = ROOT,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Let it read what viewers see, and change nothing.")
+        bool, flag("--read-only", "Let it read what viewers see, and change nothing.")
     ] = False,
     database: Database = HERE,
     as_json: AsJson = False,
@@ -143,7 +129,7 @@ def token_verb(
 
         token = store.write(make)
     found = {"token": token, "owner": owner, "purpose": purpose, "read_only": read_only}
-    _show_secret(as_json, token, found)
+    render.emit(as_json, found, token)
 
 
 def list_verb(database: Database = HERE, as_json: AsJson = False) -> None:
@@ -159,32 +145,26 @@ def list_verb(database: Database = HERE, as_json: AsJson = False) -> None:
         people = store.read(lambda c: owners.list_owners(c, store.clock()))
         rows = store.read(lambda c: tokens.listed(c, store.clock()))
 
-    def show(console: Any) -> None:
-        for person in people:
-            console.print(f"{person['role']:<7}  {person['name']}", markup=False, soft_wrap=True)
-        for row in rows:
-            ends = _at(row["expires_at"])
-            line = f"{row['id']}  {row['kind']:<7}  since {_at(row['created_at'])}, until {ends}"
-            name = f"{row['owner']}: {row['name']}{' (read-only)' if row['read_only'] else ''}"
-            console.print(f"{line}  {name}", markup=False, soft_wrap=True)
-        if not rows:
-            console.print("There is no token, session or unused link.")
-
+    lines = [f"{person['role']:<7}  {person['name']}" for person in people]
+    lines += map(_access_line, rows)
+    lines += [] if rows else ["There is no token, session or unused link."]
     then = "" if rows else next_step(database, "owner", "link")
-    render.emit(as_json, {"people": people, "access": rows}, show, then=then)
+    render.emit(as_json, {"people": people, "access": rows}, lines, then=then)
+
+
+def _access_line(row: dict[str, Any]) -> str:
+    times = f"since {_at(row['created_at'])}, until {_at(row['expires_at'])}"
+    name = f"{row['owner']}: {row['name']}{' (read-only)' if row['read_only'] else ''}"
+    return f"{row['id']}  {row['kind']:<7}  {times}  {name}"
 
 
 def revoke_verb(
     which: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[NAMES|IDS]...",
-            help="People, or ids of tokens, from crowdtree owner list.",
-            show_default=False,
-        ),
+        argument("[NAMES|IDS]...", "People, or ids of tokens, from crowdtree owner list."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Revoke all tokens, sessions and links; people stay.")
+        bool, flag("--all", "Revoke all tokens, sessions and links; people stay.")
     ] = False,
     database: Database = HERE,
     as_json: AsJson = False,
@@ -210,10 +190,8 @@ def revoke_verb(
 
         count = store.write(revoke)
 
-    def show(console: Any) -> None:
-        console.print(f"Revoked: {count}.")
-
-    render.emit(as_json, {"revoked": count}, show, then=next_step(database, "owner", "list"))
+    then = next_step(database, "owner", "list")
+    render.emit(as_json, {"revoked": count}, f"Revoked: {count}.", then=then)
 
 
 def _role(text: str) -> str:
@@ -225,13 +203,6 @@ def _role(text: str) -> str:
     if text.strip().lower() not in ROLES:
         raise CrowdtreeError(f"role: expected viewer, editor or admin, got {text!r}")
     return text.strip().lower()
-
-
-def _show_secret(as_json: bool, secret: str, found: dict[str, Any]) -> None:
-    def show(console: Any) -> None:
-        console.print(secret, soft_wrap=True, markup=False, highlight=False)
-
-    render.emit(as_json, found, show)
 
 
 def _at(seconds: float | None) -> str:

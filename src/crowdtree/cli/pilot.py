@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import inputs, render
-from crowdtree.cli.options import AsJson, File, ReadingGroups, with_options
+from crowdtree.cli.options import AsJson, File, ReadingGroups, option, with_options
 from crowdtree.core.fixed_plan import as_plan
 from crowdtree.core.text import number, percent, plural
 from crowdtree.learning.pilot import plan_pilot
@@ -20,13 +18,10 @@ def pilot_verb(
     file: File,
     *,
     half_width: Annotated[
-        float,
-        typer.Option("--half-width", help="Half-width of the interval to reach for each error."),
+        float, option("Half-width of the interval to reach for each error.")
     ] = 0.05,
-    level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95,
-    answers_per_item: Annotated[
-        int, typer.Option("--answers-per-item", help="Answers per question and item.")
-    ] = 3,
+    level: Annotated[float, option("Level of the intervals.")] = 0.95,
+    answers_per_item: Annotated[int, option("Answers per question and item.")] = 3,
     as_json: AsJson = False,
     reading: ReadingGroups,
 ) -> None:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree import io as files
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
@@ -20,7 +18,9 @@ from crowdtree.cli.options import (
     check_draw,
     check_outputs,
     check_plan,
+    flag,
     given,
+    option,
     share_option,
     with_options,
 )
@@ -42,17 +42,9 @@ class GoalOptions:
     error: Annotated[
         float | None, share_option("--error", help="Share of wrong labels, at most: 0.01 or 1%.")
     ] = None
-    answers: Annotated[
-        float | None,
-        typer.Option("--answers", metavar="N", help="Expected answers per item, at most."),
-    ] = None
-    cost: Annotated[
-        float | None, typer.Option("--cost", metavar="C", help="Expected price per item, at most.")
-    ] = None
-    max_loss: Annotated[
-        float | None,
-        typer.Option("--max-loss", metavar="L", help="Expected loss per item, at most."),
-    ] = None
+    answers: Annotated[float | None, option("Expected answers per item, at most.", "N")] = None
+    cost: Annotated[float | None, option("Expected price per item, at most.", "C")] = None
+    max_loss: Annotated[float | None, option("Expected loss per item, at most.", "L")] = None
 
     def __post_init__(self) -> None:
         if not self.given:
@@ -103,16 +95,13 @@ class Outputs:
 
     as_json: AsJson = False
     output: Output = None
-    tree: Annotated[bool, typer.Option("--tree", help="Show and write the fixed tree instead.")] = (
-        False
-    )
+    tree: Annotated[bool, flag("--tree", "Show and write the fixed tree instead.")] = False
     draw: Annotated[
         Path | None,
-        typer.Option(
-            "--draw",
-            metavar="FILE",
-            help="Draw the fixed tree (of several sources, unless --tree is given, what each mix "
-            "costs) to FILE.svg, .png or .html.",
+        option(
+            "Draw the fixed tree (of several sources, unless --tree is given, what each mix costs) "
+            "to FILE.svg, .png or .html.",
+            "FILE",
         ),
     ] = None
 
@@ -131,18 +120,14 @@ def plan_verb(
     outputs: Outputs,
     max_answers: Annotated[
         int | None,
-        typer.Option(
-            "--max-answers",
-            metavar="N",
+        option(
+            f"Maximum answers per item; by default {MAX_ANSWERS}, and without one for a tree.",
+            "N",
             min=1,
-            help=f"Maximum answers per item; by default {MAX_ANSWERS}, and without one for a tree.",
         ),
     ] = None,
     time_limit: Annotated[
-        float,
-        typer.Option(
-            "--time-limit", metavar="S", min=0.0, help="Seconds to spend on the search for trees."
-        ),
+        float, option("Seconds to spend on the search for trees.", "S", min=0.0)
     ] = TIME_LIMIT,
     reading: ReadingGroups,
     seed: Seed = 0,

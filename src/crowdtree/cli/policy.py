@@ -6,10 +6,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import typer
 
 from crowdtree.cli import inputs
-from crowdtree.cli.options import ExtraWorkers, Reading, ReadingGroups, given, share_option
+from crowdtree.cli.options import ExtraWorkers, Reading, ReadingGroups, given, option, share_option
 from crowdtree.core.errors import CrowdtreeError, one_line
 from crowdtree.core.problem import Problem
 from crowdtree.policies.spec import PolicySpec, make_policy
@@ -23,9 +22,8 @@ class PolicyOptions:
 
     policy: Annotated[
         Literal["adaptive", "plan", "curtailed", "margin", "batch"] | None,
-        typer.Option(
-            "--policy",
-            help="Policy that asks the questions; by default plan for a tree, else adaptive.",
+        option(
+            "Policy that asks the questions; by default plan for a tree, else adaptive.",
             show_default=False,
         ),
     ] = None
@@ -33,20 +31,14 @@ class PolicyOptions:
         float, share_option("--target-error", help="Error at which the adaptive policy stops.")
     ] = 0.01
     target_loss: Annotated[
-        float | None,
-        typer.Option(
-            "--target-loss", help="Expected loss at which it stops, in place of an error."
-        ),
+        float | None, option("Expected loss at which it stops, in place of an error.")
     ] = None
-    max_answers: Annotated[int, typer.Option("--max-answers", help="Maximum answers per item.")] = (
-        100
-    )
+    max_answers: Annotated[int, option("Maximum answers per item.")] = 100
     criterion: Annotated[
         Literal["information", "accuracy", "ec2", "gbs", "loss"] | None,
-        typer.Option(
-            "--criterion",
-            help="Criterion that the adaptive policy maximises: information, or loss for a "
-            "problem with a loss.",
+        option(
+            "Criterion that the adaptive policy maximises: information, or loss for a problem "
+            "with a loss.",
             show_default=False,
         ),
     ] = None
@@ -114,23 +106,23 @@ def refuse_unused(options: Any, adaptive: bool, fix: str, staffed: bool = False)
     """
     named = {f"--{field.name}".replace("_", "-") for field in fields(options)}
     written = inputs.written() & named
-    for option in TREE_ONLY if adaptive else ADAPTIVE_ONLY:
-        if option in written:
+    for name in TREE_ONLY if adaptive else ADAPTIVE_ONLY:
+        if name in written:
             kind = "fixed trees" if adaptive else "adaptive policies"
-            raise CrowdtreeError(f"{option}: is only for {kind}; leave it out, or {fix}")
-    for option in TREE_ONLY[:2] if staffed else ():
-        if option in written:
+            raise CrowdtreeError(f"{name}: is only for {kind}; leave it out, or {fix}")
+    for name in TREE_ONLY[:2] if staffed else ():
+        if name in written:
             raise CrowdtreeError(
-                f"{option}: the plan has its votes already; leave it out, or use the problem's file"
+                f"{name}: the plan has its votes already; leave it out, or use the problem's file"
             )
 
 
 def chosen_policy(file: str, options: Any, reading: Reading | None = None) -> Any:
     """The policy that `plan` wrote to a file, if it did; options of a policy are then refused."""
     chosen = inputs.read_chosen(file, reading)
-    for option, _ in given(options) if chosen is not None else ():
+    for name, _ in given(options) if chosen is not None else ():
         raise CrowdtreeError(
-            f"{option}: {file} holds a policy with its own settings; "
+            f"{name}: {file} holds a policy with its own settings; "
             "leave it out, or use the problem's file"
         )
     return chosen

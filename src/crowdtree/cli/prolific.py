@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
@@ -17,38 +15,26 @@ from crowdtree.cli.campaign.database import (
     opened,
 )
 from crowdtree.cli.groups import make_group
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, flag, option
 from crowdtree.core.errors import CrowdtreeError
 
 if TYPE_CHECKING:
     from crowdtree.server.prolific.client import Client
 
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be sent; only read from Prolific.")
-]
+DryRun = Annotated[bool, flag("--dry-run", "Say what would be sent; only read from Prolific.")]
 Submissions = Annotated[
-    list[str] | None,
-    typer.Option("--submission", metavar="ID", help="A submission's id; repeatable."),
+    list[str] | None, option("A submission's id; repeatable.", "ID", "--submission")
 ]
 
 
 def create_verb(
     number: Number,
-    places: Annotated[int, typer.Option("--places", min=1, help="Number of participants.")],
-    url: Annotated[
-        str, typer.Option("--url", metavar="URL", help="Public https address of the server.")
-    ],
-    seconds: Annotated[
-        float, typer.Option("--seconds", help="Expected time per answer, in seconds.")
-    ] = 20.0,
-    title: Annotated[
-        str, typer.Option("--title", help="Title for participants.", show_default="the name")
-    ] = "",
+    places: Annotated[int, option("Number of participants.", min=1)],
+    url: Annotated[str, option("Public https address of the server.", "URL")],
+    seconds: Annotated[float, option("Expected time per answer, in seconds.")] = 20.0,
+    title: Annotated[str, option("Title for participants.", show_default="the name")] = "",
     description: Annotated[
-        str,
-        typer.Option(
-            "--description", help="Text for participants.", show_default="the instructions"
-        ),
+        str, option("Text for participants.", show_default="the instructions")
     ] = "",
     dry_run: DryRun = False,
     database: Database = HERE,
@@ -56,8 +42,9 @@ def create_verb(
 ) -> None:
     """Create a draft study for a campaign; if run again, find the same study.
 
-    Reward and time are for `least_answers` answers at `price` each. Answers beyond them are paid
-    by bonuses. Settings `completion_code` and `return_url` are filled in where they are empty.
+    Reward and time are for `money.min_answers_for_code` answers at `money.price` each. Answers
+    beyond them are paid by bonuses. Settings `money.completion_code` and `money.return_url` are
+    filled in where they are empty.
 
     Example:
 
@@ -72,7 +59,7 @@ def create_verb(
     before = "Would create a draft" if dry_run else "Created a draft"
     said = before if dry_run or found["changed"] else "The campaign has a study"
     then = next_step(database, "prolific", "publish", number)
-    _show(as_json, found, f"{said}: {found['text']}", "" if dry_run else then)
+    render.emit(as_json, found, f"{said}: {found['text']}", then="" if dry_run else then)
 
 
 def publish_verb(
@@ -134,26 +121,21 @@ def submissions_verb(number: Number, database: Database = HERE, as_json: AsJson 
     with opened(database) as store:
         found = people.list_submissions(store, _client(), number)
 
-    def show(console: Any) -> None:
-        console.print(f"The study is {found['status'].lower()}.", markup=False)
-        for row in found["submissions"]:
-            console.print(_line(row), markup=False, soft_wrap=True)
-        for row in found["unlisted"]:
-            words = f"not on Prolific: participant {row['participant']}, worker w{row['worker']}"
-            console.print(words, markup=False, soft_wrap=True)
-
+    lines = [f"The study is {found['status'].lower()}.", *map(_line, found["submissions"])]
+    lines += [
+        f"not on Prolific: participant {row['participant']}, worker w{row['worker']}"
+        for row in found["unlisted"]
+    ]
     waiting = any(people.is_due(row) for row in found["submissions"])
     approve = next_step(database, "prolific", "approve", number, "--complete", "--dry-run")
-    then = approve if waiting else ""
-    render.emit(as_json, found, show, then=then)
+    render.emit(as_json, found, lines, then=approve if waiting else "")
 
 
 def approve_verb(
     number: Number,
     submissions: Submissions = None,
     complete: Annotated[
-        bool,
-        typer.Option("--complete", help="All that await review, with enough accepted answers."),
+        bool, flag("--complete", "All that await review, with enough accepted answers.")
     ] = False,
     dry_run: DryRun = False,
     database: Database = HERE,
@@ -171,20 +153,17 @@ def approve_verb(
     with opened(database) as store:
         names = None if complete else submissions
         found = people.approve(store, _client(), number, names, dry_run)
-    _show(as_json, found, found["text"], next_step(database, "prolific", "bonus", number))
+    then = next_step(database, "prolific", "bonus", number)
+    render.emit(as_json, found, found["text"], then=then)
 
 
 def reject_verb(
     number: Number,
     submissions: Annotated[
-        list[str], typer.Option("--submission", metavar="ID", help="A submission's id; repeatable.")
+        list[str], option("A submission's id; repeatable.", "ID", "--submission")
     ],
-    category: Annotated[
-        str, typer.Option("--category", help="Such as LOW_EFFORT, NO_DATA, FAILED_CHECK, OTHER.")
-    ],
-    message: Annotated[
-        str, typer.Option("--message", help="Why, for the participant; at least 100 characters.")
-    ],
+    category: Annotated[str, option("Such as LOW_EFFORT, NO_DATA, FAILED_CHECK, OTHER.")],
+    message: Annotated[str, option("Why, for the participant; at least 100 characters.")],
     dry_run: DryRun = False,
     database: Database = HERE,
     as_json: AsJson = False,
@@ -198,15 +177,14 @@ def reject_verb(
     people = import_server("crowdtree.server.prolific.people")
     with opened(database) as store:
         found = people.reject(store, _client(), number, submissions, category, message, dry_run)
-    _show(as_json, found, found["text"])
+    render.emit(as_json, found, found["text"])
 
 
 def bonus_verb(
     number: Number,
     submissions: Submissions = None,
     outcome: Annotated[
-        Literal["paid", "unpaid"] | None,
-        typer.Option("--outcome", help="What became of a payment whose reply was lost."),
+        Literal["paid", "unpaid"] | None, option("What became of a payment whose reply was lost.")
     ] = None,
     dry_run: DryRun = False,
     database: Database = HERE,
@@ -223,7 +201,7 @@ def bonus_verb(
     bonuses = import_server("crowdtree.server.prolific.bonuses")
     with opened(database) as store:
         found = bonuses.pay_bonuses(store, _client(), number, submissions or None, outcome, dry_run)
-    _show(as_json, found, found["text"])
+    render.emit(as_json, found, found["text"])
 
 
 def _client() -> Client:
@@ -237,7 +215,7 @@ def _move(move: str, number: int, dry_run: bool, database: str, as_json: bool) -
         found = studies.move_study(store, _client(), number, move, dry_run)
     now = f"The study is {found['status'].lower()}"
     text = found["text"] if dry_run else f"{now}. {found['text']}"
-    _show(as_json, found, text, next_step(database, "prolific", "submissions", number))
+    render.emit(as_json, found, text, then=next_step(database, "prolific", "submissions", number))
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -245,13 +223,6 @@ def _line(row: dict[str, Any]) -> str:
     complete = ", complete" if row["complete"] else ""
     code = ", wrong code" if row["code_matches"] is False else ""
     return f"{row['submission']}  {row['status'].lower():<15}  {who}{complete}{code}"
-
-
-def _show(as_json: bool, found: dict[str, Any], text: str, then: str = "") -> None:
-    def show(console: Any) -> None:
-        console.print(text, markup=False, soft_wrap=True)
-
-    render.emit(as_json, found, show, then=then)
 
 
 prolific_app = make_group(

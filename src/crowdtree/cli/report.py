@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     AsJson,
@@ -18,6 +16,7 @@ from crowdtree.cli.options import (
     check_html,
     check_outputs,
     given,
+    option,
     with_options,
 )
 from crowdtree.cli.plan import GoalOptions, default_goal
@@ -36,10 +35,7 @@ class Outputs:
     """Output options."""
 
     output: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--output", "--out", metavar="FILE", help="Write the report to FILE.html."
-        ),
+        Path, option("Write the report to FILE.html.", "FILE", "-o", "--output", "--out")
     ] = Path("report.html")
     as_json: AsJson = False
 
@@ -64,9 +60,7 @@ def report_verb(
       crowdtree report example:animals --error 0.02 --price 0.04
     """
     plan = _plan(file, goal, price, reading)
-    one = None
-    if not isinstance(plan, PlanChoices):
-        one = inputs.one_price(price)
+    one = None if isinstance(plan, PlanChoices) else inputs.one_price(price)
     write_report(outputs.output, plan, price=one)
     if isinstance(plan, PlanChoices):
         found = plan.recommended.performance
@@ -76,13 +70,11 @@ def report_verb(
         error, answers = value.misclassification, value.expected_answers
         cost = float("nan") if one is None else one * answers
 
-    def show(console: Any) -> None:
-        paid = "" if math.isnan(cost) else f" for {number(cost)}"
-        console.print(f"{percent(error)} wrong with {amount(answers, 'answer')} per item{paid}.")
-
+    paid = "" if math.isnan(cost) else f" for {number(cost)}"
+    words = f"{percent(error)} wrong with {amount(answers, 'answer')} per item{paid}."
     data = {"report": str(outputs.output), "misclassification": error, "expected_answers": answers}
     data |= {} if math.isnan(cost) else {"expected_cost": cost}
-    render.emit(outputs.as_json, data, show, [outputs.output])
+    render.emit(outputs.as_json, data, words, [outputs.output])
 
 
 def _plan(

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
 
-import typer
-
 from crowdtree.cli.campaign.database import (
     HERE,
     PORT,
@@ -21,29 +19,23 @@ from crowdtree.cli.campaign.database import (
     opened,
     without_password,
 )
-from crowdtree.cli.options import AsJson, from_environment, with_options
+from crowdtree.cli.options import AsJson, flag, from_environment, option, with_options
 
 
 @dataclass(frozen=True)
 class Address:
     """Address options."""
 
-    host: Annotated[
-        str, typer.Option("--host", help="Address to listen on; 0.0.0.0 for other machines too.")
-    ] = "127.0.0.1"
-    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 for any free port.")] = (
-        PORT
+    host: Annotated[str, option("Address to listen on; 0.0.0.0 for other machines too.")] = (
+        "127.0.0.1"
     )
-    url: Annotated[
-        str,
-        typer.Option("--url", metavar="URL", help="Public address, such as https://label.example."),
-    ] = ""
-    https: Annotated[
-        bool, typer.Option("--https", help="Served over https: send cookies over https only.")
-    ] = False
+    port: Annotated[int, option("Port to listen on; 0 for any free port.")] = PORT
+    url: Annotated[str, option("Public address, such as https://label.example.", "URL")] = ""
+    https: Annotated[bool, flag("--https", "Served over https: send cookies over https only.")] = (
+        False
+    )
     trusted_host: Annotated[
-        list[str] | None,
-        typer.Option("--trusted-host", help="Host name of the server; may be repeated."),
+        list[str] | None, option("Host name of the server; may be repeated.")
     ] = None
 
 
@@ -52,26 +44,18 @@ class Running:
     """Limits and processes."""
 
     processes: Annotated[
-        int,
-        typer.Option(
-            "--processes", min=1, help="Server processes (more than 1 require PostgreSQL)."
-        ),
+        int, option("Server processes (more than 1 require PostgreSQL).", min=1)
     ] = 1
     media: MediaPlace = None
-    no_media: Annotated[bool, typer.Option("--no-media", help="Refuse uploaded media.")] = False
+    no_media: Annotated[bool, flag("--no-media", "Refuse uploaded media.")] = False
     private_webhooks: Annotated[
-        bool, typer.Option("--private-webhooks", help="Allow webhooks to private addresses.")
+        bool, flag("--private-webhooks", "Allow webhooks to private addresses.")
     ] = False
     joins_per_minute: Annotated[
-        int,
-        typer.Option(
-            "--joins-per-minute", min=1, help="Joins through open links, per minute and address."
-        ),
+        int, option("Joins through open links, per minute and address.", min=1)
     ] = 600
-    access_log: Annotated[bool, typer.Option("--access-log", help="Log every request.")] = False
-    log_format: Annotated[
-        Literal["text", "json"], typer.Option("--log-format", help="Format of the log.")
-    ] = "text"
+    access_log: Annotated[bool, flag("--access-log", "Log every request.")] = False
+    log_format: Annotated[Literal["text", "json"], option("Format of the log.")] = "text"
 
 
 @from_environment
@@ -80,12 +64,10 @@ def serve_verb(
     *,
     database: Database = HERE,
     address: Address,
-    open_page: Annotated[
-        bool, typer.Option("--open", help="Open the owner's page in the browser.")
-    ] = False,
+    open_page: Annotated[bool, flag("--open", "Open the owner's page in the browser.")] = False,
     running: Running,
     example: Annotated[
-        bool, typer.Option("--example", help="Create an example campaign if there are none.")
+        bool, flag("--example", "Create an example campaign if there are none.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

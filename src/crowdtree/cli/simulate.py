@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
@@ -21,7 +20,9 @@ from crowdtree.cli.options import (
     Seed,
     check_draw,
     check_outputs,
+    flag,
     given,
+    option,
     with_options,
 )
 from crowdtree.cli.policy import PolicyOptions, read_policy
@@ -43,10 +44,10 @@ FINDINGS_SHOWN = 5
 
 PeoplePerItem = Annotated[
     int,
-    typer.Option(
+    option(
+        "Minimum number of different people per label; live campaigns require 2.",
+        "N",
         "--people-per-item",
-        metavar="N",
-        help="Minimum number of different people per label; live campaigns require 2.",
     ),
 ]
 
@@ -55,31 +56,23 @@ PeoplePerItem = Annotated[
 class CrowdOptions:
     """How the simulated people differ from the assumptions."""
 
-    skill_sd: Annotated[
-        float,
-        typer.Option("--skill-sd", help="Standard deviation of the workers' skill, in logits."),
-    ] = 0.0
-    spammers: Annotated[float, typer.Option("--spammers", help="Share of spammers.")] = 0.0
+    skill_sd: Annotated[float, option("Standard deviation of the workers' skill, in logits.")] = 0.0
+    spammers: Annotated[float, option("Share of spammers.")] = 0.0
     shared_difficulty: Annotated[
         float | None,
-        typer.Option(
-            "--shared-difficulty",
-            help="Correlation of the answers to one item, in place of the problem's dependence.",
+        option(
+            "Correlation of the answers to one item, in place of the problem's dependence.",
             show_default=False,
         ),
     ] = None
     true_errors: Annotated[
-        float,
-        typer.Option(
-            "--true-errors", metavar="X", help="True errors, as a multiple of the assumed ones."
-        ),
+        float, option("True errors, as a multiple of the assumed ones.", "X")
     ] = 1.0
     classifier_accuracy: Annotated[
         float | None,
-        typer.Option(
-            "--classifier-accuracy",
-            metavar="SHARE",
-            help="Every item starts from what a calibrated classifier of this accuracy says.",
+        option(
+            "Every item starts from what a calibrated classifier of this accuracy says.",
+            "SHARE",
             show_default=False,
         ),
     ] = None
@@ -89,16 +82,10 @@ class CrowdOptions:
 class EngineOptions:
     """Where the simulation runs."""
 
-    engine: Annotated[
-        str,
-        typer.Option("--engine", help="Where to run: local, or dask://HOST:PORT.", metavar="WHERE"),
-    ] = "local"
-    jobs: Annotated[int, typer.Option("--jobs", help="Number of processes; -1 for all cores.")] = 1
+    engine: Annotated[str, option("Where to run: local, or dask://HOST:PORT.", "WHERE")] = "local"
+    jobs: Annotated[int, option("Number of processes; -1 for all cores.")] = 1
     checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            "--checkpoint", metavar="DIR", help="Folder to save finished parts to and resume from."
-        ),
+        Path | None, option("Folder to save finished parts to and resume from.", "DIR")
     ] = None
 
 
@@ -119,24 +106,17 @@ def simulate_verb(
     file: File,
     *,
     policy: PolicyOptions,
-    items: Annotated[int, typer.Option("--items", help="Number of items.")] = 10_000,
+    items: Annotated[int, option("Number of items.")] = 10_000,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Compare all policies at the target error or loss.")
+        bool, flag("--compare", "Compare all policies at the target error or loss.")
     ] = False,
     adapt: Annotated[
         bool,
-        typer.Option(
-            "--adapt",
-            help="Test the table against the answers, and revise it if they contradict it.",
-        ),
+        flag("--adapt", "Test the table against the answers, and revise it if they contradict it."),
     ] = False,
     certify: Annotated[
         float | None,
-        typer.Option(
-            "--certify",
-            metavar="BOUND",
-            help="Estimate the checks that certify at most this share of wrong labels.",
-        ),
+        option("Estimate the checks that certify at most this share of wrong labels.", "BOUND"),
     ] = None,
     people: PeoplePerItem = 1,
     price: Prices = None,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import typer
-
 from crowdtree.cli import inputs, render
 from crowdtree.cli.options import (
     Design,
@@ -15,6 +13,7 @@ from crowdtree.cli.options import (
     ReadingGroups,
     Seed,
     one_of,
+    option,
     with_options,
 )
 from crowdtree.cli.render.plan import finish
@@ -29,14 +28,13 @@ def staff_verb(
     *,
     workers: ExtraWorkers = None,
     answers: Annotated[
-        float | None,
-        typer.Option("--answers", help="Expected answers per item, in place of --workers."),
+        float | None, option("Expected answers per item, in place of --workers.")
     ] = None,
     method: Annotated[str, one_of(STAFFERS, "-m", "--method")] = "marginal",
     design_method: Design = "fm",
     pool: Annotated[
         Literal["node", "question"],
-        typer.Option("--pool", help="Whether a team serves one node, or all nodes of a question."),
+        option("Whether a team serves one node, or all nodes of a question."),
     ] = "node",
     outputs: PlanOutputs,
     reading: ReadingGroups,

@@ -19,7 +19,6 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 SECONDS = {
     "crowdtree.designs.designers.exact": 20,
     "crowdtree.designs.designers": 10,
-    "crowdtree.audit": 4,
 }
 """About how long the kernels of a package take to compile; the first that fits is shown."""
 

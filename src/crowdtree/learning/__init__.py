@@ -12,23 +12,23 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.checking import check_call, named_options
+from crowdtree.core.columns import Columns
 from crowdtree.core.errors import CrowdtreeError, listing
 from crowdtree.core.problem import Problem
 from crowdtree.core.text import percent, plural, squeezed
+from crowdtree.learning import answers as reading
+from crowdtree.learning.answers import Answers, Duplicates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from crowdtree.learning.answers import Answers, Duplicates
     from crowdtree.learning.model import Learned
     from crowdtree.learning.skills import ClassFit
 
 __all__ = ["learn"]
-
-FloatArray = NDArray[np.float64]
 
 
 @named_options
@@ -113,9 +113,6 @@ def learn(
     True
     """
     check_call(learn, locals())
-    from crowdtree.core.columns import Columns
-    from crowdtree.learning import answers as reading
-
     for name, value in (("level", level), ("certain", certain)):
         if not 0.5 <= value < 1:
             raise CrowdtreeError(
@@ -167,7 +164,6 @@ def _learned(
     certain: float,
 ) -> Learned:
     """Learn from answers that were read; of other ones, repeats were resolved before."""
-    from crowdtree.learning import answers as reading
     from crowdtree.learning import model
 
     if problem is None and len(read.questions) == 1 and _answers_are_classes(read, truths, classes):
@@ -227,7 +223,6 @@ def _learn_labels(
     read: Answers, truths: dict[str, str] | None, method: str, weight: FloatArray | None
 ) -> dict[str, Any]:
     """Fields of a result from one question whose answers name the classes."""
-    from crowdtree.learning import answers as reading
     from crowdtree.learning import labels, learned_problem
 
     if len(read.labels) < 2:
@@ -255,18 +250,16 @@ def _learn_labels(
 
 
 def _relabelled(read: Answers, classes: Sequence[str] | None) -> Answers:
-    from crowdtree.learning.answers import MAX_LABELS, unknown_names
-
     if classes is None:
         return read
     names = tuple(map(str, classes))
-    if len(names) > MAX_LABELS:
-        raise CrowdtreeError(f"classes: expected at most {MAX_LABELS}, got {len(names)}")
+    if len(names) > reading.MAX_LABELS:
+        raise CrowdtreeError(f"classes: expected at most {reading.MAX_LABELS}, got {len(names)}")
     extra = [name for name in read.labels if name not in names]
     if extra:
-        raise unknown_names("answers: label", extra, names, "add it to classes")
-    place = np.array([names.index(name) for name in read.labels], np.int8)
-    return replace(read, labels=names, label=place[read.label])
+        raise reading.unknown_names("answers: label", extra, names, "add it to classes")
+    code = np.array([names.index(name) for name in read.labels], np.int8)
+    return replace(read, labels=names, label=code[read.label])
 
 
 def _learn_classes(
@@ -277,7 +270,6 @@ def _learn_classes(
     certain: float,
 ) -> dict[str, Any]:
     """Fields of a result from questions about the classes."""
-    from crowdtree.learning import answers as reading
     from crowdtree.learning import classes as classing
     from crowdtree.learning import learned_problem
 
@@ -326,9 +318,7 @@ def _class_names(
             "learn: several questions and neither gold nor problem; nothing names the classes, "
             "give the gold of some items or the table of outcomes"
         )
-    from crowdtree.learning.answers import warn_of_typos
-
-    warn_of_typos(truths)
+    reading.warn_of_typos(truths)
     names = tuple(sorted(set(truths.values())))
     if len(names) < 2:
         raise CrowdtreeError(

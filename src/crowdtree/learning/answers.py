@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.core.columns import Column, Columns, read_columns
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning, listing, one_line
 from crowdtree.core.outcomes import CELLS, DASH, MAX_ANSWERS
@@ -108,23 +109,18 @@ class Answers:
         length = np.diff(self.start)[chosen]
         start = np.concatenate([[0], np.cumsum(length)])
         rows = np.repeat(self.start[chosen] - start[:-1], length) + np.arange(start[-1])
-        return replace(
-            self,
-            tasks=self.tasks[chosen],
-            start=start,
-            worker=self.worker[rows],
-            label=self.label[rows],
-            question=None if self.question is None else self.question[rows],
-        )
+        return self.taken(rows, start, tasks=self.tasks[chosen])
 
-    def rows(self, kept: NDArray[np.bool_]) -> Answers:
+    def rows(self, kept: BoolArray) -> Answers:
         """Some of the answers, about all items."""
+        return self.taken(kept, np.concatenate([[0], np.cumsum(kept)])[self.start])
+
+    def taken(self, rows: NDArray[Any], start: NDArray[np.int64], **changes: Any) -> Answers:
+        """Answers in these rows; `start` says where those of each item begin."""
+        question = None if self.question is None else self.question[rows]
+        label = self.label[rows]
         return replace(
-            self,
-            start=np.concatenate([[0], np.cumsum(kept)])[self.start],
-            worker=self.worker[kept],
-            label=self.label[kept],
-            question=None if self.question is None else self.question[kept],
+            self, start=start, worker=self.worker[rows], label=label, question=question, **changes
         )
 
     def part(self, items: NDArray[np.intp], all_questions: bool) -> Answers:
@@ -157,11 +153,11 @@ class Answers:
         """
         labels, workers = len(self.labels), self.n_workers
         cell = (self.task.astype(np.int64) * workers + self.worker) * labels + self.label
-        key, place, count = np.unique(cell, return_inverse=True, return_counts=True)
+        key, index, count = np.unique(cell, return_inverse=True, return_counts=True)
         if len(key) == len(cell) and len(np.unique(key // labels)) == len(key):
             return self
         latest = np.zeros(len(key), np.int64)
-        np.maximum.at(latest, place, np.arange(len(cell)))
+        np.maximum.at(latest, index, np.arange(len(cell)))
         order = np.lexsort((latest, count, key // labels))
         given = key[order] // labels
         best = key[order][np.append(given[1:] != given[:-1], True)]
@@ -188,8 +184,8 @@ class Answers:
     def to_columns(self) -> Columns:
         """Columns ``task, worker, label`` (and ``question`` where there are several).
 
-        >>> made = read_answers({"task": [1, 1], "worker": ["a", "b"], "label": [0, 1]})
-        >>> made.to_columns().rows()
+        >>> answers = read_answers({"task": [1, 1], "worker": ["a", "b"], "label": [0, 1]})
+        >>> answers.to_columns().rows()
         [('1', 'a', '0'), ('1', 'b', '1')]
         """
         columns = {"task": Column(self.task, list(map(str, self.tasks.tolist())))}
@@ -218,35 +214,13 @@ def read_answers(
 ) -> Answers:
     """Read answers from a frame, a mapping of columns, or a CSV or Parquet file.
 
-    Parameters
-    ----------
-    source
-        Columns ``task, worker, label`` and, where there are several questions, ``question``.
-    questions
-        Names that may occur, in their order; the sorted names of the source otherwise.
-    labels
-        Labels that may occur, in their order; the sorted labels of the source otherwise.
-    choices
-        Answers of each question, where some are not plain. Where neither these nor the questions
-        are given, those that occur.
-    duplicates
-        What to do when a worker answers the same question about the same item twice: count the
-        ``"last"`` answer or the ``"first"`` (both say so in a warning), ``"all"``, or ``"error"``.
-    columns
-        What columns are called, where it is not one of the usual names.
-    skip
-        Answers that say nothing, besides :data:`SKIPS`.
-    classes
-        Names of classes, as they are spelled.
-    truths
-        Names of classes that occur in the gold: no skips, whatever they look like.
-    sources
-        Who belongs to which source, as :func:`read_sources` takes it; otherwise what a column says.
+    Source and options are as in :func:`crowdtree.learn`. `questions` and `labels` are the names
+    that may occur, in their order, and `choices` the answers of each question, where some are not
+    plain; by default those that occur, sorted. `classes` are spelled as here. `truths` are labels
+    of the gold: no skips, whatever they look like.
 
-    Examples
-    --------
-    >>> made = read_answers({"task": [2, 1, 1], "worker": ["b", "a", "b"], "label": [1, 0, 1]})
-    >>> made.tasks.tolist(), made.start.tolist(), made.label.tolist()
+    >>> answers = read_answers({"task": [2, 1, 1], "worker": ["b", "a", "b"], "label": [1, 0, 1]})
+    >>> answers.tasks.tolist(), answers.start.tolist(), answers.label.tolist()
     (['1', '2'], [0, 2, 3], [0, 1, 1])
     >>> unsure = {"task": [1, 1, 1], "worker": ["a", "b", "c"], "label": ["cat", "?", "Cat"]}
     >>> read_answers(unsure).notes
@@ -318,15 +292,15 @@ def read_names(
     needed, optional = ("task", "worker", "label"), ("question", "source")
     table = read_columns(source, needed, optional, "answers", columns)
     column = {role: clean_names(table.column[role], role) for role in table}
-    sources, said = dict(table.sources), ""
+    sources, note = dict(table.sources), ""
     if "source" in column:
         named = "source" in (columns or {})
-        sources, said = column_of_sources(column["worker"], column.pop("source"), table.name, named)
+        sources, note = column_of_sources(column["worker"], column.pop("source"), table.name, named)
     before = column["label"]
     column["label"], skipped = _without_skips(before, skip, {*known, *truths})
     skips = _skips_by_question(column, (before.code >= 0) & (column["label"].code < 0), questions)
-    column, note = _whole_rows(column, skipped, table.name)
-    notes = [*table.notes, *filter(None, (said, note))]
+    column, skip_note = _whole_rows(column, skipped, table.name)
+    notes = [*table.notes, *filter(None, (note, skip_note))]
     column["label"] = _one_spelling(column["label"], known, "label", notes)
     if "question" in column:
         column["question"] = _one_spelling(column["question"], questions, "question", notes)
@@ -336,7 +310,7 @@ def read_names(
 
 
 def _skips_by_question(
-    column: dict[str, Column], skipped: NDArray[np.bool_], questions: Collection[str]
+    column: dict[str, Column], skipped: BoolArray, questions: Collection[str]
 ) -> dict[str, int]:
     """How many answers to each question are words that say nothing; "" where there is one."""
     if "question" not in column:
@@ -450,8 +424,8 @@ def _codes(
             raise CrowdtreeError(
                 f"{where}: {what} {listing(map(repr, extra))} is unknown; expected {listing(names)}"
             )
-    place = {name: i for i, name in enumerate(names)}
-    to = np.array([place.get(name, -1) for name in column.names], np.int32)
+    code = {name: i for i, name in enumerate(names)}
+    to = np.array([code.get(name, -1) for name in column.names], np.int32)
     return to[column.code], np.array(names, dtype=object)
 
 
@@ -492,29 +466,29 @@ def _met(column: Column, asked: IntArray, questions: Sequence[str], where: str) 
     is_plain = np.array([name.lower() in YES_NO for name in column.names])
     if is_plain[column.counts() > 0].all():
         return (PLAIN,) * len(questions)
-    found: list[tuple[str, ...]] = []
+    answers: list[tuple[str, ...]] = []
     for q, question in enumerate(questions):
         code = column.code[asked == q]
         met = np.unique(code)
         if is_plain[met].all():
-            found.append(PLAIN)
+            answers.append(PLAIN)
             continue
-        place = f"{where}: question {one_line(question)}"
+        at = f"{where}: question {one_line(question)}"
         if 2 * is_plain[code].sum() >= len(code):
             other = met[~is_plain[met]]
             raise CrowdtreeError(
-                f"{place}: label {one_line(column.names[other[0]])} of "
+                f"{at}: label {one_line(column.names[other[0]])} of "
                 f"{np.isin(code, other).sum()} answers is neither yes nor no as most others are; "
                 "correct it"
             )
         names = _in_order([column.names[i] for i in met.tolist()])
         if not 2 <= len(names) <= MAX_ANSWERS:
             raise CrowdtreeError(
-                f"{place}: expected 2 to {MAX_ANSWERS} different answers, got {len(names)} "
+                f"{at}: expected 2 to {MAX_ANSWERS} different answers, got {len(names)} "
                 f"(such as {one_line(names[0])}); leave the question out"
             )
-        found.append(tuple(names))
-    return tuple(found)
+        answers.append(tuple(names))
+    return tuple(answers)
 
 
 def choice_codes(
@@ -522,8 +496,8 @@ def choice_codes(
 ) -> NDArray[np.int8]:
     """Number of each answer among those of its question."""
     spelled: dict[str, list[int]] = {}
-    for place, name in enumerate(column.names):
-        spelled.setdefault(squeezed(name), []).append(place)
+    for i, name in enumerate(column.names):
+        spelled.setdefault(squeezed(name), []).append(i)
     table = np.full((len(questions), max(1, len(column.names))), -1, np.int8)
     for q, names in enumerate(choices):
         words = YES_NO if names == PLAIN else {squeezed(name): i for i, name in enumerate(names)}
@@ -545,34 +519,22 @@ def choice_codes(
 def sort_answers(answers: Answers, task: IntArray, duplicates: Duplicates) -> Answers:
     """Sort columns by the item of each answer, and resolve answers that were given twice."""
     start, order = counting_sort(task, answers.n_tasks)
-    asked = None if answers.question is None else answers.question[order]
-    made = replace(
-        answers,
-        start=start,
-        worker=answers.worker[order],
-        label=answers.label[order],
-        question=asked,
-    )
+    question = answers.question_column()[order]
+    ordered = answers.taken(order, start)
     if duplicates == "all":
-        return made
-    keep, twice, first = find_repeats(
-        start, made.worker, made.question_column(), duplicates == "last"
-    )
+        return ordered
+    keep, twice, first = find_repeats(start, ordered.worker, question, duplicates == "last")
     if not twice:
-        return made
+        return ordered
     item = int(np.searchsorted(start, first, side="right")) - 1
-    where = f"worker {made.workers[made.worker[first]]!s} on task {made.tasks[item]!s}"
+    where = f"worker {ordered.workers[ordered.worker[first]]!s} on task {ordered.tasks[item]!s}"
     count = f"{twice} answer{'s' if twice > 1 else ''} given twice (first: {where})"
     if duplicates == "error":
         raise CrowdtreeError(
             f'answers: {count}; remove the repeats, or pass duplicates="last", "first" or "all"'
         )
-    warnings.warn(
-        f"answers: {count}; the {duplicates} one counts",
-        CrowdtreeWarning,
-        stacklevel=5,
-    )
-    return made.rows(keep)
+    warnings.warn(f"answers: {count}; the {duplicates} one counts", CrowdtreeWarning, stacklevel=5)
+    return ordered.rows(keep)
 
 
 def read_gold(source: Any, columns: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -599,15 +561,15 @@ def read_gold(source: Any, columns: Mapping[str, str] | None = None) -> dict[str
     column = {role: clean_names(table.column[role], role) for role in roles}
     labels = _one_spelling(column["label"], (), "label", []).texts()
     tasks = column["task"].texts()
-    found: dict[str, str] = {}
+    truths: dict[str, str] = {}
     for task, label in zip(tasks, labels, strict=True):
-        if task and label and label.casefold() != "nan" and found.setdefault(task, label) != label:
+        if task and label and label.casefold() != "nan" and truths.setdefault(task, label) != label:
             raise CrowdtreeError(
-                f"gold: task {task!r} is both {found[task]!r} and {label!r}; keep one of them"
+                f"gold: task {task!r} is both {truths[task]!r} and {label!r}; keep one of them"
             )
-    if not found:
+    if not truths:
         raise CrowdtreeError("gold: no rows; expected at least one")
-    return found
+    return truths
 
 
 def _gold_columns(source: Any) -> Any:
@@ -616,10 +578,7 @@ def _gold_columns(source: Any) -> Any:
         return source
     if hasattr(source, "index") and hasattr(source, "to_dict"):
         source = source.to_dict()
-    elif not hasattr(source, "keys") or set(map(str, source.keys())) - {"question"} == {
-        "task",
-        "label",
-    }:
+    elif not hasattr(source, "keys") or {"task", "label"} == set(source.keys()) - {"question"}:
         return source
     return {"task": list(source.keys()), "label": list(source.values())} if len(source) else {}
 
@@ -638,16 +597,16 @@ def as_yes_no(read: Answers) -> Answers:
     return replace(read, labels=("0", "1"), label=np.array(code, np.int8)[read.label])
 
 
-def gold_weights(answers: Answers, source: Any) -> NDArray[np.float64] | None:
+def gold_weights(answers: Answers, source: Any) -> FloatArray | None:
     """Weight of each item of an audit, 0 for the others; none where known items are all alike.
 
     An audit draws unsure items more often, so that they stand for fewer others.
     """
     if not hasattr(source, "truths"):
         return None
-    found: dict[str, float] = source.weights
-    made = np.array([found.get(str(task), 0.0) for task in answers.tasks.tolist()])
-    return np.asarray(made * made.sum() / max(made @ made, 1e-300))
+    known: dict[str, float] = source.weights
+    weight = np.array([known.get(str(task), 0.0) for task in answers.tasks.tolist()])
+    return np.asarray(weight * weight.sum() / max(weight @ weight, 1e-300))
 
 
 def gold_codes(answers: Answers, truths: dict[str, str] | None, names: tuple[str, ...]) -> IntArray:
@@ -669,10 +628,10 @@ def gold_codes(answers: Answers, truths: dict[str, str] | None, names: tuple[str
             names,
             f"correct it (first: task {task}) or name all classes with classes=[...] (--class)",
         )
-    place = {name: i for i, name in enumerate(names)}
+    code = {name: i for i, name in enumerate(names)}
     for i, task in enumerate(map(str, answers.tasks.tolist())):
         if task in truths:
-            codes[i] = place[truths[task]]
+            codes[i] = code[truths[task]]
     if truths and not (codes >= 0).any():
         raise CrowdtreeError(
             f"gold: none of its items ({listing(map(one_line, truths), 3)}) is in the answers "

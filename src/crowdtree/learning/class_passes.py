@@ -1,15 +1,10 @@
 """Passes over answers about classes: sums over all answers, without a compiler.
 
-A cell (question, class) has a rate, that of its *rated* answers. A worker of skill s gives one of
-them to question q about an item of class c with probability ``sigmoid(x[q, c] + tilt[q, c] * s)``:
-`x` is the logit of the rate at skill 0 and `tilt` is +1 where the rated answers are the right ones,
--1 where the others are, and in between where that is not known. Which of the rated (or of the
-other) answers it is does not depend on skill. In an open cell, whose `x` and `tilt` are 0, each
+The model is that of docs/model.md, section 9.2. In an open cell, whose `x` and `tilt` are 0, each
 answer counts as rated by half. A skill is known to a variance v only; its average over the logistic
-curve is ``sigmoid(logit / sqrt(1 + pi tilt^2 v / 8))``.
-
-What an answer tells depends on who answered which question alone. So everything is computed once
-per such pair, and summed over items by products with the sparse matrix of who said what.
+curve is ``sigmoid(logit / sqrt(1 + pi tilt^2 v / 8))``. What an answer says depends only on who
+answered which question, so everything is computed once per such pair, and summed over items by
+products with a sparse matrix.
 """
 
 from __future__ import annotations
@@ -19,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.learning.answers import Answers
-
-FloatArray = NDArray[np.float64]
 
 FLATTER = np.pi / 8
 _BLOCK = 1 << 20  # cells (answer, class) that are computed together

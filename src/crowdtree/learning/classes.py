@@ -1,33 +1,10 @@
 """Classes of items that were asked many questions: table, skills and classes together.
 
-A cell (question, class) holds a rate, that of some of its answers, and every worker a skill,
-
-    logit P(worker w gives a rated answer) = x[q, c] + tilt[q, c] * skill[w].
-
-Of two answers the second one is rated; of more, the right ones are, and which of the right or of
-the wrong ones it is does not depend on skill (:mod:`crowdtree.learning.within`). Where the table
-of outcomes is known the tilt is +1 (rated answers are right) or -1 (the others are), the errors
-have a rate, and those of one question are similar. Where it is not known, of two answers, the tilt
-is ``2 P(the rated answer is the likelier one) - 1``: a cell near one half does not credit workers
-for siding with its majority. Rates have the priors of :mod:`crowdtree.learning.rates`. Skills have
-a Student prior of few degrees of freedom, whose centre is skill 0: a spammer is far from it and
-moves neither it nor the spread.
-
-The rates that are reported are those of the crowd that answered: the mean over its workers, each
-counted by the number of answers given. That is how often the next answer is a rated one, it is what
-the counts of a cell estimate however workers differ, and with workers who are all alike it is
-exactly the empirical Bayes estimate from the counts.
-
-The fit has two parts. First the priors are estimated, with everything else in turn, until the table
-hardly moves: how much cells borrow, the spread of the skills, the tilts. These are held from then
-on, each cell with the Beta that has the mean which the mixture of its priors gives. What is left is
-one objective, the log posterior
-
-    log P(answers | x, skills, shares) + log prior(x) + log prior(skills) + log prior(shares),
-
-and it is maximised by EM steps (a Newton step of cells and skills at once, then class shares),
-halved until the objective does not fall. That is what the trace shows. Doubt about what the others
-are is added to each at the end, from the observed information (:mod:`crowdtree.learning.doubt`).
+Docs/model.md, sections 9.2 and 9.3, has the model and its fit: first the priors are estimated, with
+everything else in turn, until the table hardly moves. They are held from then on, each cell with
+the Beta that has the mean of its mixture of priors, and the log posterior is maximised by EM steps
+(a Newton step of cells and skills at once, then class shares), halved until it does not fall.
+Uncertainty from the observed information is added at the end (:mod:`crowdtree.learning.doubt`).
 """
 
 from __future__ import annotations
@@ -39,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.class_passes import ClassPasses, Sums
@@ -48,9 +26,7 @@ from crowdtree.learning.rates import CellRates, Counts, cell_rates
 from crowdtree.learning.skills import ClassFit
 from crowdtree.learning.within import TINY, Groups, Within, shared
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
-BoolArray = NDArray[np.bool_]
 
 MAX_STEPS = 5000
 PRIOR_STEPS = 60
@@ -143,9 +119,8 @@ class Fit:
     def update_cells(self) -> None:
         """Rates of the cells from the sums, and shares within them.
 
-        The answers of a cell count as those of typical workers that have the same score and
-        curvature (`whole`), and as those about items of known class that have the same score and
-        observed information (`told`); none counts as more than one.
+        The answers of a cell count as those of typical workers with the same score and curvature
+        (`whole`), and as those about known items with the same observed information (`told`).
         """
         score, bend, held, lost = self.now[:4]
         p = 1 / (1 + np.exp(-self.x))
@@ -312,25 +287,11 @@ def fit_classes(
 ) -> ClassFit:
     """Fit tables, skills and class shares, and the classes of the items with them.
 
-    Parameters
-    ----------
-    gold
-        Known class of each item, -1 where unknown.
-    right
-        Whether an answer is right (answer, question, class); none or all of an open cell.
-    prior
-        How often each class occurs, to start from.
-    channel
-        P(answer | class) around which answers are spread among the right and the wrong ones; 0
-        beyond the last answer of a question. None for two answers, which an open cell gives alike.
-    error
-        Errors to start from, where no class is known.
-
-    Returns
-    -------
-    ClassFit
-        The fit. Where it does not converge, that of a model in which workers are alike, whose
-        `converged` is False: it knows no skills.
+    `gold` is the known class of each item (-1: unknown), `right` says which answers are right
+    (answer, question, class; none or all of an open cell), `prior` starts the class shares, and
+    `error` the errors where no class is known. `channel` is P(answer | class), around which answers
+    are spread among the right and the wrong ones, 0 beyond the last answer of a question; None for
+    two answers. Where the fit does not converge, workers are taken as alike.
     """
     exists = np.ones_like(right) if channel is None else _exists(channel)
     right = right & ~np.asarray((right | ~exists).all(axis=0))
@@ -342,11 +303,10 @@ def fit_classes(
 
 
 def fit_open(answers: Answers, gold: IntArray, prior: FloatArray, certain: float) -> ClassFit:
-    """Fit where no right answers are given: those that are the likeliest with some certainty.
+    """Fit where the right answers are not given: the likeliest ones that are certain enough.
 
-    Of two answers, tilts say how certain that is. Of more, cells start open; a cell whose likeliest
-    answer is known takes it for right, and the rest are fitted again with what that tells about the
-    items, until no cell changes.
+    Of two answers, tilts say how certain. Of more, cells start open, and those whose likeliest
+    answer is certain are fitted again with it as the right one, until no cell changes.
     """
     width, shape = len(answers.labels), (len(answers.questions), len(prior))
     if width == 2:

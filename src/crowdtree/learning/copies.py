@@ -1,10 +1,7 @@
-"""Workers who copy each other: their answers count as those of one worker.
+"""Workers who copy each other: their answers count as those of one (docs/model.md, section 13.2).
 
-Workers who agree with each other nearly always either know the truth or copy. If they know it, they
-agree with what the others say on the whole at least as often as one of the others does. Copies of
-a worker who is wrong or guesses do not, so a group that agrees with the others' majority far less
-than they do themselves is taken for copies. So are workers who always say the same, where the
-others do not.
+Those who know the truth agree with the others' majority as often as the others do; copies of a
+worker who is wrong or guesses do not. Neither do workers who always give the same answer.
 """
 
 from __future__ import annotations
@@ -12,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.learning.answers import Answers
-
-FloatArray = NDArray[np.float64]
 
 LEAST_SHARED = 20
 """Items that two workers must share, and answers about which a group and the others compare."""
@@ -31,10 +27,9 @@ _SURE = 3.0  # standard deviations
 
 
 def find_copies(answers: Answers) -> tuple[tuple[int, ...], ...]:
-    """Groups of workers who copy each other; for answers to one question.
+    """Groups of workers who copy each other, at one question; constant ones first.
 
-    Those who always say the same are found first: where they are many, they are the majority that
-    others would be compared with.
+    Where these are many, they are the majority that others would be compared with.
     """
     constant = _constant(answers)
     left = np.ones(answers.n_workers, bool)
@@ -42,7 +37,7 @@ def find_copies(answers: Answers) -> tuple[tuple[int, ...], ...]:
     return (*constant, *_colluding(_of_workers(answers, left)))
 
 
-def _of_workers(answers: Answers, kept: NDArray[np.bool_]) -> Answers:
+def _of_workers(answers: Answers, kept: BoolArray) -> Answers:
     """Answers of some of the workers, about all items."""
     if kept.all():
         return answers
@@ -106,7 +101,7 @@ def agreement(answers: Answers, workers: int) -> tuple[FloatArray, FloatArray]:
     return same, both
 
 
-def _agree(same: FloatArray, both: FloatArray, member: NDArray[np.bool_], chance: float) -> bool:
+def _agree(same: FloatArray, both: FloatArray, member: BoolArray, chance: float) -> bool:
     """Whether all of a group agree nearly always, not only those who are next to each other."""
     pairs = np.ix_(member, member)
     shared = both[pairs].sum() - np.trace(both[pairs])
@@ -114,7 +109,7 @@ def _agree(same: FloatArray, both: FloatArray, member: NDArray[np.bool_], chance
     return bool((equal / shared - chance) / (1 - chance) >= LEAST_AGREEMENT)
 
 
-def _are_copies(answers: Answers, member: NDArray[np.bool_], chance: float) -> bool:
+def _are_copies(answers: Answers, member: BoolArray, chance: float) -> bool:
     """Whether a group agrees with the majority of the others far less than they do themselves."""
     mine, task = member[answers.worker], answers.task
     labels = len(answers.labels)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.class_passes import FLATTER
 from crowdtree.learning.skills import spread_of
-
-FloatArray = NDArray[np.float64]
 
 LEAST_LEFT = 0.5
 """Share of the information that doubt about the classes leaves at the least."""
@@ -56,14 +54,14 @@ class Crowd:
         mean = (_DEGREES + 1) / (_DEGREES + 3)
         return np.asarray(np.minimum(self.pull, mean) / self.spread**2)
 
-    def step(self, score: FloatArray, bend: FloatArray, lost: FloatArray) -> float:
-        """Newton step of the skills, then their centre and spread; returns the largest move.
+    def step(self, score: FloatArray, bend: FloatArray, lost: FloatArray) -> None:
+        """Newton step of the skills, then their centre and spread.
 
-        Cells can move against all skills, so what skill 0 is rests on the prior alone: the centre
-        of the skills, in which a worker far away counts little.
+        Cells can move against all skills, so skill 0 rests on the prior alone: it is the centre of
+        the skills, in which a worker far away counts little.
         """
         if not self.spread:
-            return 0.0
+            return
         before = self.skill
         held = np.maximum(bend - lost, LEAST_LEFT * bend) + 1e-6
         step = (score - self.precision * before) / (bend + self.precision)
@@ -74,7 +72,6 @@ class Crowd:
         self.variance = 1 / (held + self.precision)
         square = (self.skill**2 + self.variance) / self.spread**2
         self.pull = (_DEGREES + 1) / (_DEGREES + square)
-        return float(np.abs(self.skill - before).max())
 
     def groups(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Shares, skills and variances of groups of workers, weighted by their answers."""

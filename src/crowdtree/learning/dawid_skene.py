@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.learning.passes import Votes, with_gold
-
-FloatArray = NDArray[np.float64]
 
 _LEAST_LOG = -60.0  # keeps 0 x log 0 out
 

@@ -1,15 +1,10 @@
-"""How sure a fitted table, its skills and its class shares are.
+"""How certain a fitted table, its skills and its class shares are.
 
-The posterior of a cell takes skills and classes for known. Here the doubt about those is added:
-cells and skills can shift against each other, and an item of uncertain class makes the rates of all
-cells that it may belong to uncertain together. One matrix holds the observed information of
-
-    cells (q, c) | skills | class shares | means of the questions,
-
-and its inverse is their covariance (Laplace). Doubt about classes enters by the identity of Louis
-(1982): what the answers tell is what they would tell were the classes known, less the covariance
-of that score given the answers. Only the ratio of the variance found to that of a cell by itself is
-used, so that a cell whose workers and classes are known keeps its exact posterior.
+One matrix holds the observed information of cells (q, c), skills, class shares and means of the
+questions; its inverse is their covariance (Laplace). Unknown classes enter by the identity of Louis
+(1982): what the answers tell were the classes known, less the covariance of that score given the
+answers. Only the ratio of a cell's variance to that of the cell by itself is used, so that a cell
+whose workers and classes are known keeps its exact posterior.
 """
 
 from __future__ import annotations
@@ -17,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.crowd import LEAST_LEFT
 from crowdtree.learning.people import how_people_differ
@@ -28,7 +23,6 @@ from crowdtree.learning.within import totals
 if TYPE_CHECKING:
     from crowdtree.learning.classes import Fit
 
-FloatArray = NDArray[np.float64]
 
 MOST_UNKNOWNS = 2000
 MOST_PAIRS = 3_000_000
@@ -154,10 +148,10 @@ def fits_one_matrix(answers: Answers, unknowns: int) -> bool:
 
 
 def inverse(whole: FloatArray, lost: FloatArray) -> FloatArray:
-    """Inverse of ``whole - lost``; the share of what is lost is held below one in every direction.
+    """Inverse of ``whole - lost``; the lost share is held below one in every direction.
 
-    Where a fit stands on a ridge the difference need not be positive. The directions are those of
-    the loss relative to the whole, so that nothing depends on the scales of the unknowns.
+    On a ridge of the fit the difference need not be positive. The directions are those of the loss
+    relative to the whole, so that nothing depends on the scales of the unknowns.
     """
     from scipy.linalg import cho_factor, cho_solve, eigh, solve_triangular
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.core.errors import CrowdtreeError, needing, one_line
 from crowdtree.learning import learn
 from crowdtree.learning.model import Learned
@@ -20,8 +21,6 @@ with needing("estimators: scikit-learn", "sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, validate_data
-
-FloatArray = NDArray[np.float64]
 
 
 class CrowdClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -216,7 +215,7 @@ def _name(label: Any) -> str:
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
-def _given(cells: NDArray[Any]) -> NDArray[np.bool_]:
+def _given(cells: NDArray[Any]) -> BoolArray:
     """Which cells hold a label."""
     flat = [not (v is None or v != v or v == "") for v in cells.ravel().tolist()]
     return np.array(flat, dtype=bool).reshape(cells.shape)

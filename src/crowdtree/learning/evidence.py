@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.core.likelihood import LEAST
 from crowdtree.core.problem import Problem
 from crowdtree.learning.within import at_error
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 MIN_ERROR, MAX_ERROR = 1e-3, 0.45
 DOUBT = 0.1
@@ -103,12 +103,12 @@ class EvidenceByPerson:
         told = np.log((belief * chance).sum(axis=1)) - np.log(chance @ self.prior)
         return self._by_worker(told, compared)
 
-    def _by_worker(self, value: FloatArray, some: NDArray[np.bool_]) -> dict[int, float]:
+    def _by_worker(self, value: FloatArray, some: BoolArray) -> dict[int, float]:
         """Sum of the values of some statements, per worker."""
         total = np.bincount(self.person, np.where(some, value, 0.0), minlength=len(self.workers))
         return dict(zip(self.workers, total.tolist(), strict=True))
 
-    def beliefs(self, partners: set[int]) -> tuple[FloatArray, NDArray[np.bool_]]:
+    def beliefs(self, partners: set[int]) -> tuple[FloatArray, BoolArray]:
         """Chance of each class by what the partners said, without the own statement; if any did.
 
         For gold items the truth. Others are wrong together with some chance.
@@ -119,7 +119,7 @@ class EvidenceByPerson:
         belief[self.is_gold] = np.eye(self.problem.n_classes)[self.gold[self.is_gold]]
         return belief, number[self.item] - counts > 0
 
-    def sums(self, partners: set[int]) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+    def sums(self, partners: set[int]) -> tuple[BoolArray, FloatArray, FloatArray]:
         """Which statements are those of partners; their sum and their number, per item."""
         counts = np.isin(np.array(self.workers)[self.person], list(partners)) & ~self.is_gold
         total = np.zeros((self.n_items, self.problem.n_classes))

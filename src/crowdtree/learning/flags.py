@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import listing
 from crowdtree.core.problem import DASH
 from crowdtree.core.result_methods import HtmlShown
@@ -20,7 +20,6 @@ from crowdtree.learning.copies import MAX_WORKERS, SAME_SHARE, agreement
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
 
-FloatArray = NDArray[np.float64]
 
 LEAST_ANSWERS = 10
 """Workers with fewer answers are not flagged."""

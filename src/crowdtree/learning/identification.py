@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.calibration import Calibration
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.stats import Z95
@@ -158,7 +159,7 @@ def _left_out(
         yield _LeftOut(policy, sheet.values[some], learned.gold[some], sheet.worker[some])
 
 
-def _open_cells(problem: Problem, table: NDArray[np.float64]) -> dict[str, Any]:
+def _open_cells(problem: Problem, table: FloatArray) -> dict[str, Any]:
     """Rates of a policy's open cells, where the problem does not hold the table itself."""
     return {"table": table} if problem.table is None else {}
 
@@ -229,7 +230,7 @@ def _calibration(problem: Problem, left_out: list[_LeftOut], by_person: bool) ->
 
 def _for_another_person(
     made: Calibration,
-    log_prior: NDArray[np.float64],
+    log_prior: FloatArray,
     parts: list[tuple[Replayed, NDArray[np.int32]]],
     named: list[tuple[Replayed, NDArray[np.intp]]],
 ) -> Calibration:

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.checking import check_call
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.loss import Decision, Loss
 from crowdtree.core.stats import normal_quantile
-
-FloatArray = NDArray[np.float64]
 
 
 class Accuracy(NamedTuple):
@@ -107,10 +106,7 @@ def interval_of_mean(
 ) -> tuple[float, float, float]:
     """Mean over items under several beliefs: its expected value and interval.
 
-    Parameters
-    ----------
-    mean, noise
-        Mean over the items under each belief, and its standard deviation by chance.
+    `mean` is that over the items under each belief, `noise` its standard deviation by chance.
     """
     from scipy.special import ndtri
 
@@ -131,16 +127,9 @@ def difference_interval(
 
     It holds whatever the stated values are worth (Angelopoulos and others 2023).
 
-    Parameters
-    ----------
-    stated
-        Mean of what is stated.
-    gap, weight
-        What was observed less what was stated of each known item, and its weight.
-    noise
-        Standard deviation of the mean by chance in the items themselves.
-    most
-        Largest value of an item.
+    `stated` is the mean of what is stated; `gap` what was observed less what was stated of each
+    known item, and `weight` the weight of each; `noise` the standard deviation of the mean by
+    chance in the items; `most` the largest value of an item.
     """
     count = float(weight.sum())
     mean = stated + float(weight @ gap) / count

@@ -1,17 +1,9 @@
 """Models of the answers to one question: what each believes about workers and about items.
 
-A model says with which probability worker w gives label l to an item of class k. A *channel* is
-what it believes about workers (:class:`Coin`, :class:`Leaning`, :class:`Confusion`), *effects* are
-what it believes about items (:class:`Effects`): under effect e, which everybody shares who looks
-at the item, an answer is drawn from `target[e]` with probability `strength[e]` and comes from the
-worker's channel otherwise,
-
-    P(l | w, k, e) = (1 - strength[e]) channel[w, l, k] + strength[e] target[e, l].
-
-A class and an effect together are one of a few *states*. Workers, class shares and effects have
-Dirichlet distributions; what workers have in common is estimated with them, so that a worker with
-few answers is taken for a typical one. Every model is fitted by variational Bayes: the bound on
-the log evidence, which :attr:`FittedModel.trace` records, never falls.
+Docs/model.md, section 9.1, has the formulas. A *channel* is what a model believes about workers
+(:class:`Coin`, :class:`Leaning`, :class:`Confusion`), *effects* are what it believes about items. A
+class and an effect together are a *state*. Models are fitted by variational Bayes: the bound on the
+log evidence, which :attr:`FittedModel.trace` records, never falls.
 
 References
 ----------
@@ -21,18 +13,23 @@ a Dirichlet distribution; Whitehill and others (2009).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.learning.passes import Votes
 
-FloatArray = NDArray[np.float64]
+if TYPE_CHECKING:
+    from crowdtree.learning.stating import CrowdMap
+
 IntArray = NDArray[np.int32]
 
+MAX_CELLS = 30_000_000
+"""Numbers (worker, label, state) of a model; a larger one is left out."""
 MAX_STEPS = 500
 TOLERANCE = 1e-5
 """A fit has converged when a step adds less than this per answer to the bound."""
@@ -218,6 +215,32 @@ class FittedModel:
     converged: bool
 
 
+@dataclass(frozen=True, eq=False)
+class LabelFit:
+    """The fit of one question.
+
+    `posterior` (item, class) is the average of the models, `blind` the same without any gold;
+    `crowd_map` is what probabilities are stated by (None: as they are); `models` are the models
+    that are averaged with the shares of the votes, `left_out` the names of those that did not
+    converge; `row` is the row of each worker in their tables; `copies` are groups of workers whose
+    answers count as one; `trace` is the sum of the models' bounds after each step.
+    """
+
+    posterior: FloatArray
+    blind: FloatArray
+    trace: tuple[float, ...] = ()
+    crowd_map: CrowdMap | None = None
+    models: tuple[FittedModel, ...] = ()
+    left_out: tuple[str, ...] = ()
+    row: IntArray = field(default_factory=lambda: np.zeros(0, np.int32))
+    copies: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        """Whether every model converged."""
+        return not self.left_out
+
+
 class _Shares:
     """Class shares and weights of the groups of effects."""
 
@@ -261,10 +284,7 @@ class _Shares:
 class ModelFit:
     """A model and what it has learned so far; it can go on with more answers of the same workers.
 
-    Parameters
-    ----------
-    channel, effects
-        What it believes about workers and items.
+    `channel` is what it believes about workers, `effects` about items.
     """
 
     def __init__(self, name: str, channel: Channel, effects: Effects, labels: int) -> None:
@@ -276,14 +296,8 @@ class ModelFit:
     ) -> FittedModel:
         """Fit to answers.
 
-        Parameters
-        ----------
-        gold
-            Known class of each item, -1 where unknown.
-        start
-            Posterior of the items (item, class) to start from; used the first time.
-        tolerance
-            Gain per answer below which it has converged; after :data:`MAX_STEPS` steps it has not.
+        `gold` is the known class of each item, or -1, and `start` the posterior (item, class) to
+        start from the first time. It converges when a step gains less than `tolerance` per answer.
         """
         channel, shares = self._channel, self._shares
         shares.hold(len(gold) * np.bincount(votes.label, minlength=votes.labels) / len(votes.label))

@@ -1,9 +1,7 @@
 """One question: the class of every item, and how often each worker is wrong about it.
 
-No single model of the answers is best on all crowds, and nothing in the answers shows which one is.
-So several are fitted that differ in what they believe about people and items
-(:mod:`crowdtree.learning.label_models`), and their posteriors are averaged with equal weights.
-The average is stated through the map of :mod:`crowdtree.learning.stating`. Labels, class shares,
+No single model is best on all crowds, so the posteriors of several (:mod:`.label_models`) are
+averaged with equal weights, and stated through the map of :mod:`.stating`. Labels, class shares,
 errors and skills all follow from what is stated, so they cannot contradict each other.
 """
 
@@ -17,17 +15,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.copies import find_copies, merge_copies
 from crowdtree.learning.dawid_skene import fit_dawid_skene
-from crowdtree.learning.label_fit import MAX_CELLS, LabelFit
 from crowdtree.learning.label_models import (
+    MAX_CELLS,
     Channel,
     Coin,
     Confusion,
     Effects,
     FittedModel,
+    LabelFit,
     Leaning,
     ModelFit,
 )
@@ -43,7 +43,6 @@ from crowdtree.learning.source_rates import (
 )
 from crowdtree.learning.stating import PRIOR, CrowdMap
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
 DECOY_ANSWERS = 5
@@ -67,15 +66,8 @@ def fit_labels(
 ) -> LabelFit:
     """Find the labels of items that were asked one question.
 
-    Parameters
-    ----------
-    gold
-        Known class of each item, -1 where unknown.
-    method
-        ``"ensemble"``, ``"dawid-skene"`` (maximum likelihood, as the authors have it) or
-        ``"majority"``.
-    weight
-        Weight of each known item in the map, where they were drawn with unequal chances.
+    `gold` is the known class of each item, or -1; `weight` that of each known item in the map,
+    where they were drawn with unequal chances.
     """
     fitter = LABEL_METHODS.get(method)
     if fitter is None:
@@ -215,9 +207,8 @@ def _strangers_pooled(answers: Answers) -> tuple[IntArray, Answers]:
 def dependence_of(answers: Answers, fit: LabelFit) -> float:
     """Correlation of the answers about an item that explains how often labels are right.
 
-    n answers of correlation r are worth ``n / (1 + (n - 1) r)`` independent ones (docs/model.md,
-    section 13). Found is the r under which a model of independent answers, its log posteriors
-    discounted so, is as sure of the labels as the mean map of the crowd.
+    n answers of correlation r are worth ``n / (1 + (n - 1) r)`` independent ones. Found is the r
+    under which a model of independent answers is as sure of the labels as the mean map.
     """
     if not fit.models or fit.crowd_map is None:
         return 0.0

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeWarning
 from crowdtree.core.problem import DASH, Problem
 from crowdtree.learning.answers import Answers
-from crowdtree.learning.label_fit import LabelFit
+from crowdtree.learning.label_models import LabelFit
 from crowdtree.learning.labels import dependence_of, label_skills
 from crowdtree.learning.passes import with_gold
 from crowdtree.learning.skills import SkillFit
@@ -21,8 +22,6 @@ from crowdtree.learning.source_problem import source_problem
 if TYPE_CHECKING:
     from crowdtree.learning.skills import ClassFit
     from crowdtree.learning.table_discount import Discount
-
-FloatArray = NDArray[np.float64]
 
 
 class LabelNumbers(NamedTuple):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.checking import check_call
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.loss import Decision, make_loss
@@ -34,13 +35,12 @@ if TYPE_CHECKING:
     from crowdtree.core.fixed_plan import Plan
     from crowdtree.core.tree import Tree
     from crowdtree.learning.flags import Flags
-    from crowdtree.learning.label_fit import LabelFit
+    from crowdtree.learning.label_models import LabelFit
     from crowdtree.learning.pilot import Credible
     from crowdtree.learning.subtypes import Subtypes
     from crowdtree.learning.table_discount import Discount
     from crowdtree.policies import AdaptivePolicy
 
-FloatArray = NDArray[np.float64]
 Kind = Literal["labels", "classes"]
 _MOST_PAIRS = 100  # pairs of confused classes in the JSON form
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeWarning
 from crowdtree.learning.answers import Answers, as_yes_no, read_answers, sort_answers
 from crowdtree.learning.copies import merge_copies
@@ -31,10 +32,9 @@ from crowdtree.learning.source_fit import SourceFit
 from crowdtree.learning.worker_tracker import SPREAD
 
 if TYPE_CHECKING:
-    from crowdtree.learning.label_fit import LabelFit
+    from crowdtree.learning.label_models import LabelFit
     from crowdtree.learning.model import Learned
 
-FloatArray = NDArray[np.float64]
 Row = tuple[int, int, int]  # question, worker, label
 
 

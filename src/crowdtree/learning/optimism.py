@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.core.calibration import FEW
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.evaluation import evaluate
@@ -45,9 +46,9 @@ class Optimism(NamedTuple):
 class _Tried(NamedTuple):
     """Left-out items under the plan that was made without them."""
 
-    wrong: NDArray[np.bool_]
+    wrong: BoolArray
     worker: NDArray[np.int64]
-    stated: NDArray[np.float64]
+    stated: FloatArray
     """Error that the plan states, one number per item."""
     by_person: bool
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import BoolArray, FloatArray
+
 BLOCK = 1 << 18
 """Cells (item, state) that are computed together: they fit into the processor's cache."""
 IntArray = NDArray[np.int32]
-FloatArray = NDArray[np.float64]
 
 
 class _Block:
@@ -58,7 +59,7 @@ def counting_sort(key: IntArray, count: int) -> tuple[NDArray[np.int64], IntArra
 
 def find_repeats(
     start: NDArray[np.int64], worker: IntArray, question: IntArray, keep_last: bool
-) -> tuple[NDArray[np.bool_], int, int]:
+) -> tuple[BoolArray, int, int]:
     """Mark the answers to keep; count those given twice, and the first of them (-1: none)."""
     keep = np.ones(len(worker), dtype=bool)
     if not len(worker):

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.learning.skills import spread_of
 
 if TYPE_CHECKING:
     from crowdtree.learning.classes import Fit
-
-FloatArray = NDArray[np.float64]
 
 
 class Spread(NamedTuple):

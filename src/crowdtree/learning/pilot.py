@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.core import voting
+from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.core.checking import check_call, check_share
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.evaluation import evaluate
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from crowdtree.learning.optimism import Optimism
     from crowdtree.learning.people import People
 
-FloatArray = NDArray[np.float64]
 _STEP = 1e-5  # of an error, in a difference
 _MAX_CELLS = 1 << 22  # cells (node, class) that are computed together
 MOST_ERROR = 0.499
@@ -134,7 +134,7 @@ def plan_pilot(
     )
 
 
-def _asked(plan: Plan) -> NDArray[np.bool_]:
+def _asked(plan: Plan) -> BoolArray:
     used = np.zeros(plan.tree.problem.outcome.shape, dtype=bool)
     for step in plan.tree.steps:
         used[plan.tree.question[step.node], step.cls] = True
@@ -323,7 +323,7 @@ def _shifted(
 
 def _drawn(
     learned: Learned,
-    asked: NDArray[np.bool_],
+    asked: BoolArray,
     draws: int,
     differ: People | None,
     people: int | None,

@@ -1,18 +1,11 @@
 """Rates of the cells of a table by empirical Bayes: what thin cells borrow from the others.
 
-Every question has a prior for the rates of its cells (question, class). It is of one of two kinds:
-
-- *alike*: a Beta distribution around the mean of the question, from a U shape (most classes answer
-  clearly, one way or the other) to a peak (all classes answer alike).
-- *clear*: every class gives an answer or does not, with an error, and errors have a Beta
-  distribution. A U shape cannot say that errors are small but not zero; it would take errors of a
-  few per cent for larger than they are. Left out where the table is known: there, rates are errors.
-
-The mean of a question, or its share of classes that give the answer, is integrated over what the
-answers leave open. Strengths and errors lie on a grid; how often each occurs is shared by all
-questions and learned by EM, so that every question is weighed by how likely it makes its own
-counts. The posterior of a cell is a mixture of Betas, of which the mean is reported: unlike a peak
-it stays right, on average, for cells that were chosen because of their estimates.
+Docs/model.md, section 9.2: the rates of a question's cells are either *alike* (a Beta around the
+mean of the question) or *clear* (every class gives an answer or does not, with an error: a U shape
+cannot say that errors are small but not zero). Means and shares of classes are integrated out, and
+how often each prior occurs is learned by EM across questions. The posterior of a cell is a mixture
+of Betas. Its mean is reported: unlike a peak it stays right, on average, for cells that were chosen
+because of their estimates.
 """
 
 from __future__ import annotations
@@ -21,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from crowdtree.core.arrays import FloatArray
 
 _STRENGTHS = np.geomspace(0.05, 200.0, 20)
 _ERRORS = np.geomspace(0.01, 0.3, 7)
@@ -62,18 +54,11 @@ class Counts(NamedTuple):
 def cell_rates(whole: Counts, told: Counts | None = None, centre: float | None = None) -> CellRates:
     """Posterior rates from counts, which need not be whole numbers.
 
-    Parameters
-    ----------
-    whole
-        Answers of each cell, as if the class of every item were known.
-    told
-        Fewer, where it is not: answers about known items that would tell as much. They decide how
-        much the cells borrow and how sure they are; the means follow from `whole`, so that
-        updating counts and means in turn is an EM algorithm.
-    centre
-        Mean that questions share, worth two answers, where rates are errors; by default rates are
-        those of an answer and nothing is shared (the answers to a question get one of it and one
-        of the others).
+    `whole` are the answers of each cell, as if the class of every item were known. Where it is not,
+    `told` are the fewer answers about known items that would tell as much: they decide how much the
+    cells borrow and how certain they are. The means follow from `whole`, so that updating counts
+    and means in turn is an EM algorithm. `centre` is the mean that questions share, worth two
+    answers, where rates are errors; None where they are those of an answer.
 
     Examples
     --------

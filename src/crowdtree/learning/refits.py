@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.learning.online import class_posteriors, with_workers_of
 from crowdtree.learning.skills import spread_of
@@ -36,10 +37,10 @@ class Refit(NamedTuple):
 
     held: NDArray[np.intp]
     problem: Problem
-    table: NDArray[np.float64]
+    table: FloatArray
     rest: Learned
 
-    def posterior(self, learned: Learned) -> NDArray[np.float64]:
+    def posterior(self, learned: Learned) -> FloatArray:
         """Posteriors of the items that are left out, from all their answers."""
         asked = with_workers_of(self.rest, learned.answers.items(self.held))
         names = list(self.rest.answers.questions)
@@ -145,7 +146,7 @@ class Another(NamedTuple):
     """Standard deviation between people, inflated where few people make it uncertain."""
 
     @classmethod
-    def of(cls, value: NDArray[np.float64], variance: NDArray[np.float64]) -> Another:
+    def of(cls, value: FloatArray, variance: FloatArray) -> Another:
         """From the number of each person, which is known up to a variance."""
         spread, doubt = spread_of(value, 1 / variance)
         weight = 1 / (spread**2 + variance)
@@ -159,8 +160,8 @@ class Another(NamedTuple):
 
 
 def log_odds(
-    wrong: NDArray[np.bool_], who: NDArray[np.intp], expected: Any
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    wrong: BoolArray, who: NDArray[np.intp], expected: Any
+) -> tuple[FloatArray, FloatArray]:
     """Log odds of an error per person, with one more item that errs as expected; variances."""
     count = np.bincount(who) + 1.0
     share = (np.bincount(who, wrong) + expected) / count

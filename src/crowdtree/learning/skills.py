@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.learning.within import TINY, shared, totals
 
 if TYPE_CHECKING:
     from crowdtree.learning.people import People
     from crowdtree.learning.source_rates import Rates
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 SURE = 1 - 1e-12
 """Probability of a class that counts as known."""

@@ -1,23 +1,9 @@
 """Labels of one question from several sources that err together (docs/model.md, section 9.5).
 
-Every worker has a table ``P(answer | class)`` with pseudo-counts of the table of the source, which
-has some of the table of all sources of its kind, which has some of one error for all classes.
-
-Answers are evidence about the class, but those of one group (models, experts, the people of one
-source) share errors, and groups share errors with each other. So the evidence of group g counts
-
-    w_g = 1 / [(1 + (n_g - 1) rho_g) (1 + rho_b min(1, effective answers of the other groups))],
-
-where n_g is the number of its answers, each weighted by how much it tells compared with the most
-telling worker of the group: a source that guesses takes nothing from the others. First rho_g and
-rho_b are those by which one answer of a person about each item is told best from the other answers:
-that models agree too often with each other can be seen by people, without known items. Known items
-then change them, by the log loss of their classes when each is left out of the tables. Items of
-unknown class add to the tables, together at most as much as the known ones, because an error that
-sources share would confirm itself.
-
-The posteriors are stated through the map of the crowd (:mod:`crowdtree.learning.stating`), which
-the left-out posteriors of the known items update.
+Every worker has a table that borrows from that of the source, and this from all sources of its
+kind. The answers of a group (models, experts, the people of one source) share errors, so each group
+counts less the more it has, and the less the more the others have (:class:`Dependence`). What is
+left out (an answer of a person, then the class of known items) tells how much less.
 """
 
 from __future__ import annotations
@@ -29,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, logsumexp
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.copies import find_copies, merge_copies
-from crowdtree.learning.label_fit import MAX_CELLS, LabelFit
+from crowdtree.learning.label_models import MAX_CELLS, LabelFit
 from crowdtree.learning.passes import with_gold
 from crowdtree.learning.source_problem import CommonCauses, Told, count_answers, fit_causes
 from crowdtree.learning.worker_sources import Kind
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 
 WITHIN: dict[Kind, float] = {"people": 0.15, "expert": 0.15, "model": 0.5}

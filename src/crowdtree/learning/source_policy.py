@@ -1,10 +1,8 @@
 """Calibrated policies that ask several sources, from answers that name the classes.
 
-A policy takes answers as independent, from tables in which the answers of a group of sources tell
-as much less than those of the others as they count less in the labels
-(:mod:`crowdtree.learning.source_fit`). Its calibration discounts all of them together. It is
-cross-fitted: tables that did not use the class of some known items are replayed on these, and the
-calibration is fitted to all left-out items together.
+Answers are taken as independent, from tables flattened by how much each group of sources counts.
+The calibration discounts all of them together; it is fitted to known items that the tables did not
+use (docs/model.md, section 9.5).
 """
 
 from __future__ import annotations

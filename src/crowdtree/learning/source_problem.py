@@ -1,10 +1,7 @@
 """What was learned about several sources of answers, as a problem that policies ask by.
 
-The problem has one question, whose answers are the classes, and a table for every source. How the
-answers hang together follows the model of :mod:`crowdtree.core.common_causes`: a correlation within
-sources of several workers, and the share of wrong answers whose causes all sources have in common.
-Both are those by which known items are told best when each is left out of the tables, with a prior
-that holds them where nothing is known.
+One question has the classes as answers, and every source a table. Errors hang together by the model
+of :mod:`crowdtree.core.common_causes`, whose two numbers tell left-out known items best.
 """
 
 from __future__ import annotations
@@ -17,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, logsumexp
 
+from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.core.common_causes import Causes
 from crowdtree.core.errors import CrowdtreeWarning
 from crowdtree.core.outcomes import MAX_ANSWERS
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
     from crowdtree.learning.source_fit import Tables
 
-FloatArray = NDArray[np.float64]
 _USUAL = 0.3, 0.6
 """Correlation within a source, and share of common causes, before any item is known."""
 _SPREAD = 1.0  # standard deviation of either, in logits
@@ -66,7 +63,7 @@ class Told(NamedTuple):
     counts: NDArray[np.int64]
     table: FloatArray
     log_share: FloatArray
-    several: NDArray[np.bool_]
+    several: BoolArray
     truth: NDArray[Any]
 
     def loss(self, causes: CommonCauses) -> float:

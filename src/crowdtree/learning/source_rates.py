@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from crowdtree.core.arrays import FloatArray
 
 if TYPE_CHECKING:
     from crowdtree.learning.answers import Answers
 
-FloatArray = NDArray[np.float64]
 _LEAST = 1e-6
 
 
@@ -54,14 +54,8 @@ class Rates(NamedTuple):
 def rates_of_sources(count: FloatArray, unsure: FloatArray, right: SumOfRight) -> Rates:
     """Errors of sources (or of lone workers).
 
-    Parameters
-    ----------
-    count
-        Answers of each.
-    unsure
-        Variance of the number of right answers, since classes are not known.
-    right
-        Right answers under each belief about how honest stated probabilities are.
+    `count` are the answers of each, `unsure` is the variance of the number of right ones since
+    classes are not known, and `right` holds these numbers under each belief about the map.
     """
     half = np.full(len(count), 0.5)
     return _posterior(count, unsure, right, half, half)

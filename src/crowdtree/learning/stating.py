@@ -1,21 +1,10 @@
-"""What probability to state for a label (docs/model.md, section 13).
+"""What probability to state for a label (docs/model.md, section 13.2).
 
-Models of the answers cannot see an error that the whole crowd shares, and crowds differ in how
-often that happens. So the log odds x that a fit gives to the label of an item are not stated as
-they are, but through a map that is specific to the crowd,
-
-    P(label right) = sigmoid(a + b x),  b > 0.
-
-Before any item of a crowd has been checked, all that is known about (a, log b) is how they differ
-between crowds whose truth is known (:data:`PRIOR`). Items of known class then update them. What is
-stated is the average over what they may be; intervals hold that doubt.
-
-With known items the share of right labels also has an estimate that needs no map: what is stated on
-average, plus how far that is off on the known items (Angelopoulos and others 2023). The interval
-of the accuracy holds that of the map and that of this difference.
-
-Where no item has two answers, nothing shows how often people err: a label is then right with any
-probability from chance to 1, on average that of an answer in other crowds, until items are checked.
+Models of the answers cannot see an error that the whole crowd shares. So the log odds x of a label
+are stated through a map that is specific to the crowd, ``P(label right) = sigmoid(a + b x)``. Known
+items update what is known about (a, log b) from other crowds (:data:`PRIOR`); what is stated is the
+average over what they may be. With known items the interval of the accuracy holds that of a
+difference estimator as well (Angelopoulos and others 2023).
 """
 
 from __future__ import annotations
@@ -28,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.loss import Decision
 from crowdtree.learning.judging import Judge, difference_interval, interval_of_mean
-
-FloatArray = NDArray[np.float64]
 
 MAX_LOG_ODDS = 8.0
 """Log odds beyond this are taken for this: no fit knows that much."""
@@ -121,12 +109,8 @@ def _binned(x: FloatArray, value: FloatArray, group: NDArray[Any], groups: int) 
 class CrowdMap:
     """What is known about the map from log odds to stated probabilities of one crowd.
 
-    Parameters
-    ----------
-    pairs
-        Pairs of answers about the same item: what shows how often people err.
-    posterior, truth, weight
-        Items of known class: their posteriors, which did not use it, their class and weight.
+    `pairs` counts pairs of answers about one item, which show how often people err. `posterior`,
+    `truth` and `weight` are those of the known items; the posteriors did not use the class.
 
     Examples
     --------
@@ -295,13 +279,8 @@ class CrowdMap:
     ) -> FloatArray:
         """Sums of stated probabilities under maps that are equally likely (map, group).
 
-        Parameters
-        ----------
-        posterior
-            Posterior of the items (item, class), before the map.
-        item, cls, group
-            The terms of the sums: the probability that `item` is of class `cls` is counted in the
-            sum `group`.
+        The probability that `item` is of class `cls` (by `posterior`, before the map) is counted in
+        the sum `group`.
         """
         split, grid = split_labels(posterior), self.grid
         reached = np.cumsum(grid.weight)

@@ -1,11 +1,8 @@
-"""Sub-types: classes whose items are of several kinds.
+"""Sub-types: classes whose items are of several kinds (docs/model.md, section 9.4).
 
-The answers about an item are taken as independent given its class. Where a class holds different
-kinds (side and front views of a car) they are not: one answer tells which kind it is and so what
-the next answers will be, and a posterior that counts them all as new evidence is too sure and asks
-the same thing twice. Here a class is a mixture of sub-types, and the answers are independent given
-the sub-type. How many sub-types a class has is decided by the likelihood of answers that were held
-out, so that a class with one kind, or with few items, keeps one.
+Where a class holds different kinds (side and front views of a car), one answer tells which kind it
+is and so what the next answers will be. Answers are independent given the sub-type; the likelihood
+of held-out answers decides how many sub-types a class has.
 
 References
 ----------
@@ -21,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.learning.learned_problem import make_problem
 
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
     from crowdtree.policies.subtypes import SubtypePolicy
 
-FloatArray = NDArray[np.float64]
 
 STEPS = 100
 TOLERANCE = 1e-6

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.learning.evidence import MAX_ERROR, EvidenceByPerson, FloatArray
+from crowdtree.core.arrays import BoolArray, FloatArray
+from crowdtree.learning.evidence import MAX_ERROR, EvidenceByPerson
 
 SUSPECTED = np.log(200.0)
 """Evidence from which a person is suspected, by each of the rules: one honest person in 200."""
@@ -188,7 +189,7 @@ def _fast(evidence: EvidenceByPerson, workers: list[int]) -> dict[int, Suspicion
     return suspects
 
 
-def _usual_time(evidence: EvidenceByPerson, some: NDArray[np.bool_]) -> float | None:
+def _usual_time(evidence: EvidenceByPerson, some: BoolArray) -> float | None:
     """Usual seconds of some answers: the median over people of their own medians."""
     people, count = np.unique(evidence.worker[some], return_counts=True)
     people = people[count >= FEW_TIMES]

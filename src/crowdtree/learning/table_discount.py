@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.calibration import FEW, Calibration
 from crowdtree.core.loss import Decision
 from crowdtree.learning.judging import Judge, difference_interval, interval_of_mean
@@ -36,11 +37,11 @@ class TableDiscount:
     each item was answered by one.
     """
 
-    log_prior: NDArray[np.float64]
-    log_posterior: NDArray[np.float64]
+    log_prior: FloatArray
+    log_posterior: FloatArray
     answers: NDArray[np.int64]
     truth: NDArray[np.int64]
-    weight: NDArray[np.float64]
+    weight: FloatArray
     spread: float = 0.0
 
     @classmethod
@@ -78,10 +79,10 @@ class TableDiscount:
 
     def updated(
         self,
-        posterior: NDArray[np.float64],
+        posterior: FloatArray,
         answers: NDArray[Any],
         truth: NDArray[Any],
-        weight: NDArray[np.float64] | None = None,
+        weight: FloatArray | None = None,
     ) -> TableDiscount:
         """After more items of known class, whose class the posteriors did not use."""
         fresh = np.ones(len(truth)) if weight is None else weight
@@ -93,13 +94,13 @@ class TableDiscount:
             weight=np.concatenate([self.weight, fresh]),
         )
 
-    def stated(self, posterior: NDArray[np.float64], answers: NDArray[Any]) -> NDArray[np.float64]:
+    def stated(self, posterior: FloatArray, answers: NDArray[Any]) -> FloatArray:
         """Probabilities to state."""
         return self._discounted(self.calibration, _log(posterior), answers)
 
     def judged(
         self,
-        posterior: NDArray[np.float64],
+        posterior: FloatArray,
         answers: NDArray[Any],
         level: float,
         judge: Judge,
@@ -125,7 +126,7 @@ class TableDiscount:
 
     def _averaged(
         self,
-        posterior: NDArray[np.float64],
+        posterior: FloatArray,
         answers: NDArray[Any],
         level: float,
         judge: Judge,
@@ -155,13 +156,13 @@ class TableDiscount:
         return value, low, high
 
     def _discounted(
-        self, calibration: Calibration, log_posterior: NDArray[np.float64], answers: NDArray[Any]
-    ) -> NDArray[np.float64]:
+        self, calibration: Calibration, log_posterior: FloatArray, answers: NDArray[Any]
+    ) -> FloatArray:
         """Stated probability of each class."""
         return np.exp(calibration.discounted(self.log_prior, log_posterior, answers))
 
 
-def _log(posterior: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log(posterior: FloatArray) -> FloatArray:
     return np.log(np.maximum(posterior, 1e-300))
 
 

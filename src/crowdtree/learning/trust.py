@@ -1,17 +1,11 @@
 """Whom to trust: who is known to answer with care, and who is suspected not to.
 
-Every test is a bet on the answers (an e-value, docs/model.md, section 13): its expected gain is at
-most 1 where its null hypothesis holds. That is exact for gold items. Compared with other people it
-is an approximation, because their later answers change earlier bets, and people err together; how
-often honest people are suspected is checked by simulation.
-
-- somebody is *known* whose answers would be surprising from a person who does not look at the
-  items: they agree with gold items, or with what other people said about the same items;
-- somebody is *suspected* whose answers would be surprising from a person who errs twice as often
-  as the table says (wrong), who reads (fast), or who answers alone, however carefully (alike).
-
-Where there are gold items or people for whom the owner vouches, other people count once they are
-known themselves. Without either, the majority decides; people whom it alone confirms are marked.
+Every test is a bet on the answers (an e-value, docs/model.md, section 13), exact for gold items and
+an approximation where people are compared with each other (docs/howto/trust.md). Somebody is
+*known* whose answers would surprise from a person who does not look at the items, and *suspected*
+whose answers would surprise from one who errs twice as often as the table says (wrong), who reads
+(fast), or who answers alone (alike). Without gold items and people for whom the owner vouches, the
+majority decides; people whom it alone confirms are marked.
 """
 
 from __future__ import annotations

@@ -1,16 +1,8 @@
 """Which of the right, or of the wrong, answers people give (docs/model.md, section 9.3).
 
-Skill acts on right answers, ``P_s(a | c, q) ~ P(a | c, q) exp(s [a is right])``. So the table of a
-cell (question, class) has two parts: whether an answer is right, with ``logit P(right) = x + s``
-(:mod:`crowdtree.learning.classes`), and which of the right or of the wrong answers it is, which
-does not depend on skill:
-
-    P_s(a | c, q) = sigmoid(+-(x[q, c] + s)) within[a, q, c].
-
-The shares `within` have Dirichlet priors: their centre is the given table, corrected by how often
-other classes with the same right answers give each answer; their strength is learned for each
-question (empirical Bayes). In a cell that is open (``-``) no answer is right, skill has no effect,
-and `within` is the whole table. With one right answer and one wrong one, every share is 1.
+Skill acts on whether an answer is right. Which of the right or of the wrong answers it is, the
+shares `within`, does not depend on skill; they have Dirichlet priors around the given table. In an
+open cell (``-``) `within` is the whole table.
 """
 
 from __future__ import annotations
@@ -20,10 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.core.problem import DASH, Problem
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 _STRENGTHS = np.geomspace(1.0, 200.0, 12)
 _BORROWED = 2.0  # answers of the given table that the other classes are weighed against

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.problem import DASH, Problem
 
-FloatArray = NDArray[np.float64]
 SPREAD = 0.7  # standard deviation of skills in logits when nothing is known about the crowd
 _LONGEST_STEP = 1.0  # logits a single answer may move a skill
 

@@ -14,7 +14,7 @@ from crowdtree.server.prolific.study import Wish
 from tests.prolific_stub import TOKEN, Prolific, prolific_stub
 from tests.weblab import Lab, Worker, lab
 
-PAID = {"price": 0.05, "least_answers": 4, "currency": "GBP", "participants": "named"}
+PAID = {"price": 0.05, "min_answers_for_code": 4, "currency": "GBP", "may_join": "named"}
 WISH = Wish(places=10, url="https://label.example")
 
 

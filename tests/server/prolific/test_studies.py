@@ -32,8 +32,8 @@ def test_reward_time_and_code_follow_from_the_settings(app: Any, stub: Any) -> N
     assert study["reward"] == 20
     assert study["estimated_completion_time"] == 2
     settings = app.store.read(lambda c: get_campaign(c, number)).settings
-    assert settings.completion_code == study["completion_codes"][0]["code"]
-    assert settings.return_url.endswith(settings.completion_code)
+    assert settings.money.completion_code == study["completion_codes"][0]["code"]
+    assert settings.money.return_url.endswith(settings.money.completion_code)
     again = create_study(app.store, stub.client, number, WISH)
     assert not again["changed"]
     assert again["study"] == "study1"
@@ -70,7 +70,7 @@ def test_a_refusal_leaves_nothing_behind(app: Any, stub: Any) -> None:
     with pytest.raises(ProlificError, match=r"reward: .*below the minimum\. \(400\)$"):
         create_study(app.store, stub.client, number, replace(WISH, seconds=600))
     assert app.store.read(lambda c: owner_people.join_links(c, number, app.clock())) == 0
-    assert app.store.read(lambda c: get_campaign(c, number)).settings.completion_code == ""
+    assert app.store.read(lambda c: get_campaign(c, number)).settings.money.completion_code == ""
     assert create_study(app.store, stub.client, number, WISH)["changed"]
 
 
@@ -85,12 +85,12 @@ def test_a_study_deleted_on_prolific_is_replaced(app: Any, stub: Any) -> None:
 
 
 UNFIT: list[tuple[dict[str, Any], Wish, str]] = [
-    ({"price": 0.0}, WISH, "settings: price"),
+    ({"price": 0.0}, WISH, "settings: money.price"),
     ({"currency": "EUR"}, WISH, "GBP or USD, got 'EUR'"),
-    ({"personal_codes": True}, WISH, "switch personal_codes off"),
-    ({"participants": "signed"}, WISH, "does not sign ids"),
-    ({"most_workers": 5}, WISH, "places: expected 1 to most_workers"),
-    ({"least_answers": 20_000}, WISH, "less than a day"),
+    ({"personal_codes": True}, WISH, "switch money.personal_codes off"),
+    ({"may_join": "signed"}, WISH, "does not sign ids"),
+    ({"max_workers": 5}, WISH, "places: expected 1 to people.max_workers"),
+    ({"min_answers_for_code": 20_000}, WISH, "less than a day"),
     ({}, replace(WISH, url="http://label.example"), "url: Prolific sends"),
     ({}, replace(WISH, seconds=0.0), "seconds: expected"),
 ]
@@ -98,7 +98,7 @@ UNFIT: list[tuple[dict[str, Any], Wish, str]] = [
 
 def test_settings_that_do_not_fit(app: Any, stub: Any) -> None:
     number = app.campaign(settings=PAID)
-    usual = {"most_workers": 10_000, "personal_codes": False}
+    usual = {"max_workers": 10_000, "personal_codes": False}
     for settings, wish, words in UNFIT:
         assert change(app, number, **PAID | usual | settings).status_code == 200
         with pytest.raises(CrowdtreeError, match=words):

@@ -62,7 +62,7 @@ def test_leased_questions_count_against_the_budget(app: Lab) -> None:
 def gold_share(app: Lab, rate: float, turns: int = 100) -> int:
     items = "task,text,gold\n" + "".join(f"i{k},x,\n" for k in range(turns))
     items += "".join(f"g{k},x,c4\n" for k in range(turns))
-    settings = {"gold_rate": rate, "show_task": True}
+    settings = {"gold_rate": rate, "show_item_names": True}
     number = app.campaign(items, example="table1", workers=8, settings=settings)
     worker = app.worker(number)
     asked = []

@@ -14,12 +14,13 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
-from crowdtree.server.store import Next, Settings, Store, Submit, Transaction
+from crowdtree.server.store import Next, Store, Submit, Transaction
 from crowdtree.server.store.db.tables import answers, budgets, credentials, labels, leases
 from crowdtree.server.store.owner import campaigns, people, tokens
 from crowdtree.server.store.queries.workers import listed_workers
 from crowdtree.server.store.replay.verify import verify
 from crowdtree.server.store.serving import assign
+from tests.short import settings_of
 
 ITEMS = 12
 WORKERS = 9
@@ -41,12 +42,12 @@ def policy(name: str) -> Any:
 
 def filled(store: Store, made: Any, **settings: Any) -> tuple[int, list[str]]:
     now = store.clock()
-    wish = Settings(**settings)
+    wish = settings_of(**settings)
     number = store.write(lambda c: campaigns.create(c, "x", made, wish, now))
     rows = [{"task": f"i{k}", "payload": "{}", "gold": 0 if k < 2 else None} for k in range(ITEMS)]
     store.write(lambda c: campaigns.add_items(c, number, rows))
     store.write(lambda c: campaigns.set_status(c, number, "running", now))
-    dedicated = settings.get("dedicated", False)
+    dedicated = settings.get("one_question_per_worker", False)
     invited = [
         store.write(lambda c: people.invite(c, number, "", made, dedicated, now))[1]
         for _ in range(WORKERS)
@@ -98,8 +99,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "adaptive": ("adaptive", {"gold_rate": 0.2}),
     "one question an item": ("plan", {"one_question_per_item": True}),
     "budget": ("plan", {"price": 0.01, "budget": 0.3, "gold_rate": 0.2}),
-    "dedicated": ("plan", {"dedicated": True}),
-    "few answers a worker": ("plan", {"answers_per_worker": 4}),
+    "one_question_per_worker": ("plan", {"one_question_per_worker": True}),
+    "few answers a worker": ("plan", {"max_answers_per_worker": 4}),
 }
 
 
@@ -139,9 +140,9 @@ def check(connection: Any, number: int, settings: dict[str, Any]) -> None:
     if settings.get("one_question_per_item"):
         assert len({row[:2] for row in rows}) == len(rows)
     asked = Counter(row[0] for row in rows)
-    if "answers_per_worker" in settings:
-        assert max(asked.values()) <= settings["answers_per_worker"]
-    if settings.get("dedicated"):
+    if "max_answers_per_worker" in settings:
+        assert max(asked.values()) <= settings["max_answers_per_worker"]
+    if settings.get("one_question_per_worker"):
         assert all(len({row[2] for row in rows if row[0] == worker}) == 1 for worker in asked)
     mine = answers.c.campaign_id == number
     if "budget" in settings:

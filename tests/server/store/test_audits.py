@@ -225,7 +225,7 @@ def test_cannot_tell_counts_as_wrong_and_is_listed(made: Any) -> None:
 
 
 def test_starting_again_covers_new_labels_and_keeps_the_checks(made: Any) -> None:
-    lab = made(n=20, finish_by_itself=False)
+    lab = made(n=20, automatically=False)
     lab.start()
     lab.check(4)
     rows = [{"task": f"j{k}", "payload": "{}", "gold": None} for k in range(20)]
@@ -280,7 +280,7 @@ def test_many_threads_check_at_once(url: str, made: Any) -> None:
 
 
 def test_a_campaign_finishes_only_when_the_bound_is_certified(made: Any) -> None:
-    lab = made(certify=0.2)
+    lab = made(max_wrong_labels=0.2)
     found = lab.maintain()
     assert (found.status, found.status_reason) == ("running", "waiting for checks")
     assert latest_audit_of(lab).bound == 0.2  # started by the server
@@ -310,7 +310,7 @@ def latest_audit_of(lab: Lab) -> Any:
 
 
 def test_a_bound_out_of_reach_is_said(made: Any) -> None:
-    lab = made(n=20, certify=0.05)
+    lab = made(n=20, max_wrong_labels=0.05)
     lab.maintain()
     for _ in range(2):
         item = lab.next()["number"]
@@ -321,11 +321,11 @@ def test_a_bound_out_of_reach_is_said(made: Any) -> None:
 
 
 def test_another_bound_is_taken_while_it_waits(made: Any) -> None:
-    lab = made(n=40, certify=0.02)
+    lab = made(n=40, max_wrong_labels=0.02)
     lab.maintain()
     item = lab.next()["number"]
     lab.record(item, None)
-    change = {"certify": 0.5}
+    change = {"finish.max_wrong_labels": 0.5}
     lab.store.write(
         lambda c: campaigns.change_settings(c, lab.number, ONE_VOTE, change, lab.clock())
     )
@@ -341,7 +341,7 @@ def test_another_bound_is_taken_while_it_waits(made: Any) -> None:
 
 
 def test_a_campaign_that_waits_for_checks_can_be_paused_and_resumed(made: Any) -> None:
-    lab = made(n=5, certify=0.3)
+    lab = made(n=5, max_wrong_labels=0.3)
     assert lab.maintain().status_reason == "waiting for checks"
     for status in ("paused", "running"):
         lab.store.write(lambda c, s=status: campaigns.set_status(c, lab.number, s, lab.clock()))

@@ -14,11 +14,8 @@ pytest.importorskip(
 import sqlalchemy as sa
 
 from crowdtree.core.errors import CrowdtreeError
-from crowdtree.server.store import (
-    NotFound,
-    Settings,
-    Store,
-)
+from crowdtree.server.settings.model import Settings
+from crowdtree.server.store import NotFound, Store
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.owner import campaigns, people
 from crowdtree.server.store.owner.joining import Visitor, join
@@ -66,16 +63,16 @@ def test_two_owners_do_not_undo_each_others_settings(postgres: Postgres) -> None
             campaigns.change_settings(connection, number, made, changes, 0.0)
 
         with store.engine.connect() as slow, slow.begin():
-            change(slow, thanks="one")
+            change(slow, **{"tasks.thanks": "one"})
             other = threading.Thread(
-                target=lambda: store.write(lambda c: change(c, completion_code="two"))
+                target=lambda: store.write(lambda c: change(c, **{"money.completion_code": "two"}))
             )
             other.start()
             while other.is_alive() and not store.read(lambda c: c.execute(waits).scalar_one()):
                 pass
         other.join(30)
         kept = store.read(lambda c: get_campaign(c, number)).settings
-        assert (kept.thanks, kept.completion_code) == ("one", "two")
+        assert (kept.tasks.thanks, kept.money.completion_code) == ("one", "two")
 
 
 @pytest.mark.parametrize("later", [{"price": 0.2}, {"price": 0.05}, {"budget": 0.5}])
@@ -134,8 +131,8 @@ def test_the_budget_holds_to_the_cent(app: Lab) -> None:
 
 def test_the_number_of_skips_is_fixed_at_the_start(app: Lab) -> None:
     number = app.campaign(start=False)
-    assert change(app, number, most_skips=5).status_code == 200
+    assert change(app, number, max_skips=5).status_code == 200
     app.post(f"/api/campaigns/{number}/start")
-    refused = change(app, number, most_skips=2)
+    refused = change(app, number, max_skips=2)
     assert (refused.status_code, "after the start" in refused.text) == (422, True)
-    assert change(app, number, most_skips=5, gold_rate=0.1).status_code == 200
+    assert change(app, number, max_skips=5, gold_rate=0.1).status_code == 200

@@ -51,7 +51,7 @@ class Crowd:
     ) -> None:  # fmt: skip
         self.clock = Clock()
         self.store = Store(url, clock=self.clock, rng=0)
-        settings = {"adapt": False, "certify": 0.08, **settings}
+        settings = {"revise": False, "max_wrong_labels": 0.08, **settings}
         self.number, self.workers = filled(self.store, n, policy or adaptive(), **settings)
         self.rng, self.error, self.keys = np.random.default_rng(1), error, 0
         self.maintenance = Maintenance(self.clock)
@@ -185,7 +185,7 @@ def test_a_campaign_asks_again_until_its_bound_is_certified(url: str, made: Any)
 
 
 def test_wrong_labels_are_corrected_and_the_certificate_counts_them(made: Any) -> None:
-    lab = made(n=30, error=0.1, certify=0.2)
+    lab = made(n=30, error=0.1, max_wrong_labels=0.2)
     lab.store.write(lambda c: add_hook(c, lab.number, "https://example.org", 0.0))
     lab.work()
     lab.maintain()
@@ -207,7 +207,7 @@ def test_wrong_labels_are_corrected_and_the_certificate_counts_them(made: Any) -
 
 
 def test_what_was_checked_is_known_whatever_the_label_becomes(made: Any) -> None:
-    lab = made(n=30, error=0.2, certify=None, finish_by_itself=False)
+    lab = made(n=30, error=0.2, max_wrong_labels=None, automatically=False)
     lab.work()
     lab.store.write(lambda c: checking.start(c, lab.number, 0.2, lab.clock(), seed=1))
     lab.check(10)
@@ -224,7 +224,7 @@ def test_what_was_checked_is_known_whatever_the_label_becomes(made: Any) -> None
 
 
 def test_calibrating_without_checks_takes_one_line(made: Any) -> None:
-    lab = made(n=5, certify=None)
+    lab = made(n=5, max_wrong_labels=None)
     with pytest.raises(CrowdtreeError, match="no item has been checked yet"):
         lab.store.write(lambda c: calibrate(c, lab.store.audits, lab.number, 0.0))
 
@@ -239,7 +239,7 @@ def nobody_is_right(task: str) -> str:
         ("the budget is spent", {"price": 1.0, "budget": 1000.0}),
         (
             "each worker answers only one question",
-            {"policy": PlanPolicy(ct.design(PROBLEM)), "dedicated": True},
+            {"policy": PlanPolicy(ct.design(PROBLEM)), "one_question_per_worker": True},
         ),
     ],
 )
@@ -249,7 +249,7 @@ def test_a_bound_out_of_reach_is_said_in_a_sentence(made: Any, why: str, options
     lab.work()
     assert lab.maintain().status_reason == WAITING
     if "budget" in options:
-        change = (lab.number, adaptive(), {"budget": float(lab.keys)}, lab.clock())
+        change = (lab.number, adaptive(), {"money.budget": float(lab.keys)}, lab.clock())
         lab.store.write(lambda c: campaigns.change_settings(c, *change))
     lab.check(3, nobody_is_right)
     found = lab.maintain()
@@ -266,7 +266,7 @@ def test_a_bound_out_of_reach_is_said_in_a_sentence(made: Any, why: str, options
 
 
 def test_it_gives_up_asking_after_a_few_rounds(made: Any) -> None:
-    lab = made(n=12, error=0.0, certify=0.05)
+    lab = made(n=12, error=0.0, max_wrong_labels=0.05)
     lab.work()
     reasons = set()
     for _ in range(20):
@@ -281,7 +281,7 @@ def test_it_gives_up_asking_after_a_few_rounds(made: Any) -> None:
 
 
 def test_a_limit_of_checks_makes_it_ask_again(made: Any) -> None:
-    lab = made(n=40, error=0.0, certify=0.05, most_checks=5)
+    lab = made(n=40, error=0.0, max_wrong_labels=0.05, max_checks=5)
     lab.work()
     lab.maintain()
     lab.check(4)
@@ -291,7 +291,7 @@ def test_a_limit_of_checks_makes_it_ask_again(made: Any) -> None:
 
 
 def test_a_plan_goes_on_adaptively(made: Any) -> None:
-    lab = made(n=30, policy=PlanPolicy(ct.design(PROBLEM)), error=0.3, certify=0.1)
+    lab = made(n=30, policy=PlanPolicy(ct.design(PROBLEM)), error=0.3, max_wrong_labels=0.1)
     lab.work()
     lab.maintain()
     while lab.campaign.revision == 0 and lab.check(1):
@@ -303,7 +303,7 @@ def test_a_plan_goes_on_adaptively(made: Any) -> None:
 
 
 def test_the_answers_are_watched_on_after_an_audit_revision(made: Any) -> None:
-    lab = made(n=40, adapt=True, error=0.25)
+    lab = made(n=40, revise=True, error=0.25)
     watching = Watching(lab.clock)
     lab.work()
     while watching.round(lab.store):
@@ -323,7 +323,7 @@ def test_the_answers_are_watched_on_after_an_audit_revision(made: Any) -> None:
 
 
 def test_verify_finds_a_checked_label_that_no_check_gave(made: Any) -> None:
-    lab = made(n=20, error=0.1, certify=0.3)
+    lab = made(n=20, error=0.1, max_wrong_labels=0.3)
     lab.work()
     lab.maintain()
     lab.check()
@@ -337,7 +337,7 @@ def test_verify_finds_a_checked_label_that_no_check_gave(made: Any) -> None:
 
 
 def test_every_run_takes_its_share_of_the_risk(made: Any) -> None:
-    lab = made(n=20, error=0.0, certify=0.3, finish_by_itself=False)
+    lab = made(n=20, error=0.0, max_wrong_labels=0.3, automatically=False)
     lab.work()
     for _ in range(3):
         lab.store.write(lambda c: checking.start(c, lab.number, None, lab.clock()))
@@ -349,7 +349,7 @@ def test_every_run_takes_its_share_of_the_risk(made: Any) -> None:
 
 
 def test_unsure_checks_stay_wrong(made: Any) -> None:
-    lab = made(n=10, error=0.0, certify=0.15)
+    lab = made(n=10, error=0.0, max_wrong_labels=0.15)
     lab.work()
     lab.maintain()
     unsure = iter([None])

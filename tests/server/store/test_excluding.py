@@ -107,7 +107,7 @@ def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("slowly", "full_skips")
 @games(3)
 def test_anything_can_happen_between_corrections(seed: int, url: str) -> None:
-    game = Court(url, policies()[2 * seed % len(policies())], seed, n=8, most_skips=1)
+    game = Court(url, policies()[2 * seed % len(policies())], seed, n=8, max_skips=1)
     with game.store.opened():
         happened = []
         for turn in range(90):
@@ -451,7 +451,7 @@ def test_verify_finds_exclusions_that_were_tampered_with(court: Court) -> None:
 def contradicted(folder: Path) -> Iterator[Court]:
     """Make a campaign whose table the server has estimated, because its answers contradict it."""
     policy = AdaptivePolicy(TABLE, target_error=0.02, max_answers=12, strict=False)
-    game = Court(f"sqlite:///{folder / 'x.db'}", policy, n=25, adapt=True, budget=None, price=0)
+    game = Court(f"sqlite:///{folder / 'x.db'}", policy, n=25, revise=True, budget=None, price=0)
     rng = random.Random(0)
     with game.store.opened():
         while sum(game.answer(who, int(rng.random() < 0.5)) for who in game.workers):

@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.rules.stalled_items import StalledItems
 from crowdtree.server.rules.trust import Trusting
-from crowdtree.server.store import Next, NotFound, Settings
+from crowdtree.server.settings.model import Settings
+from crowdtree.server.store import Next, NotFound
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.audits.feeding import checked_truths
 from crowdtree.server.store.audits.report import audit_summary, coverage
@@ -111,7 +112,14 @@ class Square(Desk):
     """A campaign that strangers join too, that waits for people, and is finished and resumed."""
 
     def __init__(self, url: str, policy: Any, seed: int = 0, **settings: Any) -> None:
-        super().__init__(url, policy, seed, provisional=True, give_up_seconds=600.0, **settings)
+        super().__init__(
+            url,
+            policy,
+            seed,
+            require_trusted_answer=True,
+            close_stalled_after_seconds=600.0,
+            **settings,
+        )
         self.trusting, self.stalled = Trusting(self.clock), StalledItems(self.clock)
         joined = (join_openly(self.store, self.number, self.clock()) for _ in range(4))
         self.workers += [hashed(token) for token in joined]
@@ -155,7 +163,7 @@ class Square(Desk):
 def test_anything_can_happen_with_strangers_and_while_people_are_away(
     seed: int, tmp_path: Any
 ) -> None:
-    game = Square(f"sqlite:///{tmp_path / 'x.db'}", policies()[seed], seed, n=6, most_skips=1)
+    game = Square(f"sqlite:///{tmp_path / 'x.db'}", policies()[seed], seed, n=6, max_skips=1)
     with game.store.opened():
         happened = []
         for turn in range(70):
@@ -186,7 +194,7 @@ def test_an_open_item_that_nobody_was_asked_about_is_reopened_under_another_poli
 @pytest.mark.usefixtures("slowly", "full_skips")
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=SLOW)])
 def test_anything_can_happen_between_corrections_of_items(seed: int, url: str) -> None:
-    game = Desk(url, policies()[(2 * seed + 1) % len(policies())], seed, n=10, most_skips=1)
+    game = Desk(url, policies()[(2 * seed + 1) % len(policies())], seed, n=10, max_skips=1)
     with game.store.opened():
         happened = []
         for turn in range(80):

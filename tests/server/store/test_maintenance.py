@@ -15,7 +15,7 @@ from tests.weblab import Lab
 
 
 def test_a_campaign_continues_if_it_must_not_finish_automatically(app: Lab) -> None:
-    number = app.campaign(ONE, example="table1", workers=0, settings={"finish_by_itself": False})
+    number = app.campaign(ONE, example="table1", workers=0, settings={"automatically": False})
     assert app.worker(number).work("yes")["fate"] == "counted"
     app.store.write(Maintenance(app.clock).round)
     found = app.get(f"/api/campaigns/{number}").json()

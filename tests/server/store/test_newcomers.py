@@ -22,7 +22,8 @@ from crowdtree.server.rules import finishing
 from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.rules.stalled_items import AWAY_SECONDS, Findings, StalledItems
 from crowdtree.server.rules.trust import Trusting
-from crowdtree.server.store import Next, Settings, Store, Submit
+from crowdtree.server.settings.model import Settings
+from crowdtree.server.store import Next, Store, Submit
 from crowdtree.server.store.corrections.excluding import exclude, include
 from crowdtree.server.store.corrections.labelling import correct
 from crowdtree.server.store.corrections.reopening import reopen
@@ -43,6 +44,7 @@ from crowdtree.server.store.owner import campaigns, people, tokens
 from crowdtree.server.store.owner.deleting import erase_worker
 from crowdtree.server.store.replay.verify import verify
 from crowdtree.simulation import Crowd, simulate
+from tests.short import settings_of
 from tests.storelab import join_openly
 
 PROBLEM = ct.Problem(["a", "b"], None, ["q", "r"], [[0, 1], [0, 1]], 0.1)
@@ -58,7 +60,7 @@ class Newcomers:
         self.now = 1000.0
         self.store = Store(url, clock=lambda: self.now, rng=0)
         self.policy = policy
-        self.settings = Settings(adapt=False, **settings)
+        self.settings = settings_of(revise=False, **settings)
         self.number = self.store.write(
             lambda c: campaigns.create(c, "x", policy, self.settings, self.now)
         )
@@ -196,7 +198,7 @@ def test_one_person_may_be_enough(url: str, policy: Any) -> None:
 def test_the_rules_of_the_engine_cannot_change_after_the_start(tmp_path: Any) -> None:
     lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", PLAN)
     with lab.store.opened():
-        for change in ({"people_per_item": 1}, {"person_dependence": 0.1}):
+        for change in ({"labels.people_per_item": 1}, {"table.person_dependence": 0.1}):
             with pytest.raises(CrowdtreeError, match="cannot change after the start"):
                 lab.store.write(
                     lambda c, change=change: campaigns.change_settings(
@@ -259,7 +261,7 @@ def test_a_campaign_finishes_by_itself_where_more_than_the_majority_confirms_its
     url: str, policy: Any, confirmed: str
 ) -> None:
     gold = {"gold": 6, "gold_rate": 0.3, "gold_first": 4} if confirmed == "gold" else {}
-    lab = Newcomers(url, policy, n=12, provisional=confirmed != "off", **gold)
+    lab = Newcomers(url, policy, n=12, require_trusted_answer=confirmed != "off", **gold)
     with lab.store.opened():
         people = [lab.join() for _ in range(4)] + [lab.invite()] * (confirmed == "invited")
         for _ in range(3):
@@ -422,7 +424,7 @@ def test_somebody_known_is_asked_about_labels_that_wait(url: str, policy: Any) -
 @pytest.mark.parametrize("policy", [ADAPTIVE, PLAN], ids=["adaptive", "plan"])
 def test_an_item_that_nobody_known_can_answer_is_stalled(url: str, policy: Any) -> None:
     """It was not, so that a campaign without known people never ended."""
-    lab = Newcomers(url, policy, n=2, give_up_seconds=3600.0)
+    lab = Newcomers(url, policy, n=2, close_stalled_after_seconds=3600.0)
     with lab.store.opened():
         stalled = StalledItems(lab.store.clock)
 
@@ -510,7 +512,7 @@ def test_an_item_does_not_wait_forever_for_people_who_are_known_no_longer(
 
 @pytest.mark.parametrize("policy", [SHORT, PLAN], ids=["adaptive", "plan"])
 def test_an_item_that_waited_in_vain_is_reopened(url: str, policy: Any) -> None:
-    lab = Newcomers(url, policy, n=1, finish_by_itself=False)
+    lab = Newcomers(url, policy, n=1, automatically=False)
     with lab.store.opened():
         lab.work(lab.join(), lab.join())
         first = 2 + wait_in_vain(lab)
@@ -530,7 +532,7 @@ def test_an_item_that_waited_in_vain_is_reopened(url: str, policy: Any) -> None:
 def test_an_item_that_waited_in_vain_is_replayed_without_excluded_answers(
     url: str, policy: Any
 ) -> None:
-    lab = Newcomers(url, policy, n=1, finish_by_itself=False)
+    lab = Newcomers(url, policy, n=1, automatically=False)
     with lab.store.opened():
         lab.work(lab.join(), lab.join())
         wait_in_vain(lab)
@@ -546,7 +548,7 @@ def test_an_item_that_waited_in_vain_is_replayed_without_excluded_answers(
         lab.look()
         assert lab.rows(REASONS) == before
         lab.agrees()
-        change = {"provisional": False, "pause_suspects": False}
+        change = {"labels.require_trusted_answer": False, "checks.pause_suspects": False}
         lab.store.write(lambda c: campaigns.change_settings(c, lab.number, policy, change, lab.now))
         lab.store.write(lambda c: reopen(c, lab.number, lab.now))
         ((reason, _),) = lab.rows(REASONS)
@@ -574,7 +576,7 @@ def test_verify_knows_how_long_an_item_may_wait(tmp_path: Any) -> None:
 
 
 def test_without_the_setting_nothing_waits(tmp_path: Any) -> None:
-    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", ADAPTIVE, provisional=False)
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", ADAPTIVE, require_trusted_answer=False)
     with lab.store.opened():
         lab.work(lab.join(), lab.join())
         assert (lab.labelled, lab.held) == (4, 0)
@@ -597,7 +599,7 @@ def test_turning_the_setting_off_gives_the_labels_that_wait(tmp_path: Any) -> No
     lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", PLAN, n=2)
     with lab.store.opened():
         lab.work(lab.join(), lab.join())
-        change = {"provisional": False, "pause_suspects": False}
+        change = {"labels.require_trusted_answer": False, "checks.pause_suspects": False}
         lab.store.write(lambda c: campaigns.change_settings(c, lab.number, PLAN, change, lab.now))
         assert lab.held == 2
         lab.trusting.round(lab.store)

@@ -53,7 +53,7 @@ def test_an_answer_that_was_on_its_way_when_its_worker_was_paused_counts(app: La
 
 def test_what_an_unreliable_worker_holds_is_free_for_others(app: Lab) -> None:
     items = "task,text,gold\na,one,\ng,gold,c4\n"
-    settings = {"gold_first": 1, "pause_below": 0.94, "pause_after": 1}
+    settings = {"gold_first": 1, "pause_below": 0.94, "pause_after_checks": 1}
     number = app.campaign(items, example="table1", workers=8, settings=settings)
     bad, good = app.worker(number), app.worker(number)
     bad.work("no")

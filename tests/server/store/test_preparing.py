@@ -87,7 +87,7 @@ def test_another_text_is_asked_for_again_even_from_those_who_hold_a_question() -
 
 def test_training_gives_feedback_and_counts_for_nothing(url: str) -> None:
     with lab(url) as app:
-        settings = {"training": 2, "gold_rate": 1.0, "price": 0.1, "budget": 10}
+        settings = {"practice_items": 2, "gold_rate": 1.0, "price": 0.1, "budget": 10}
         number = app.campaign(ITEMS, settings=settings)
         worker = app.worker(number)
         assert worker.next()["reason"] == "training"
@@ -127,7 +127,7 @@ def test_training_is_for_newcomers_and_as_long_as_there_are_gold_items() -> None
         number = app.campaign(ITEMS)
         old = app.worker(number)
         old.work()
-        assert change(app, number, training=50).status_code == 200
+        assert change(app, number, practice_items=50).status_code == 200
         assert old.next()["task"] is not None
         assert see(old, "training") == {"total": 0, "done": 0, "task": None}
         new = app.worker(number)
@@ -135,19 +135,21 @@ def test_training_is_for_newcomers_and_as_long_as_there_are_gold_items() -> None
         assert "The training asks for 50 items of known class; there are 4." in (
             app.get(f"/c/{number}").text
         )
-        change(app, number, training=0)
+        change(app, number, practice_items=0)
         assert new.next()["task"] is not None
 
 
 def test_a_campaign_without_gold_items_has_no_training() -> None:
     with lab() as app:
-        worker = app.worker(app.campaign(settings={"training": 3}))
+        worker = app.worker(app.campaign(settings={"practice_items": 3}))
         assert worker.next()["task"] is not None
 
 
 def test_people_with_one_question_practise_that_one() -> None:
     with lab() as app:
-        number = app.campaign(ITEMS, settings={"training": 4, "dedicated": True})
+        number = app.campaign(
+            ITEMS, settings={"practice_items": 4, "one_question_per_worker": True}
+        )
         worker = app.worker(number)
         asked = set()
         while (task := see(worker, "training")["task"]) is not None:
@@ -159,7 +161,7 @@ def test_people_with_one_question_practise_that_one() -> None:
 
 def test_training_comes_after_consent() -> None:
     with lab() as app:
-        worker = app.worker(app.campaign(ITEMS, settings={"training": 1, "consent": "Yes."}))
+        worker = app.worker(app.campaign(ITEMS, settings={"practice_items": 1, "consent": "Yes."}))
         assert see(worker, "training")["error"] == "consent"
         assert practise(worker, 1).json()["error"] == "consent"
 
@@ -258,7 +260,7 @@ class Through(client.Client):
 
 def test_the_client_practises_and_refuses_to_consent_by_itself() -> None:
     with lab() as app:
-        number = app.campaign(ITEMS, settings={"training": 2, "consent": "I take part."})
+        number = app.campaign(ITEMS, settings={"practice_items": 2, "consent": "I take part."})
         worker = app.worker(number)
         with pytest.raises(CrowdtreeError, match="asks for consent first"):
             client.work(Through(worker), lambda *_: True)

@@ -54,7 +54,7 @@ def test_the_engine_adds_the_weights_of_skips() -> None:
 
 
 def test_weights_are_in_the_log_and_replayed(store: Store) -> None:
-    number, hashes = filled(store, 14, most_skips=2)
+    number, hashes = filled(store, 14, max_skips=2)
     for turn in range(FULL_RECORD + 1):
         for who in hashes[:2]:
             task = store.ask(Next(who))["task"]

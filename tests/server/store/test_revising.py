@@ -22,7 +22,7 @@ from crowdtree.server.rules import revised_items
 from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.rules.stalled_items import StalledItems
 from crowdtree.server.rules.wrong_table import Watching
-from crowdtree.server.store import ExpireLeases, Next, Refused, Settings, Store, Submit
+from crowdtree.server.store import ExpireLeases, Next, Refused, Store, Submit
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import list_activity
 from crowdtree.server.store.db.sql import fetch
@@ -50,6 +50,7 @@ from crowdtree.server.store.replay.verify import verify
 from crowdtree.server.store.serving.cache import ServingCache
 from crowdtree.server.store.serving.item import ServedCampaign
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+from tests.short import settings_of
 from tests.storelab import games
 from tests.weblab import ALONE, Clock, delivered
 
@@ -84,13 +85,13 @@ class Game:
         self.maintenance = Maintenance(self.clock)
         self.watching = Watching(self.clock)
         self.keys = itertools.count()
-        made = Settings(
+        made = settings_of(
             **{
                 **ALONE,
                 "price": 0.01,
                 "budget": 100.0,
-                "most_skips": 2,
-                "finish_by_itself": False,
+                "max_skips": 2,
+                "automatically": False,
                 **settings,
             },
         )
@@ -408,7 +409,7 @@ def test_leases_that_matter_no_longer_are_withdrawn(tmp_path: Any) -> None:
 @pytest.mark.usefixtures("slowly")
 def test_a_campaign_does_not_finish_while_it_is_revised(labelled: Game) -> None:
     """A revision may take labels back, so workers wait and the campaign goes on."""
-    settings = {"finish_by_itself": True}
+    settings = {"finish.automatically": True}
     labelled.write(
         lambda c: owner.change_settings(c, labelled.number, STRICT, settings, labelled.clock())
     )
@@ -470,9 +471,9 @@ def test_only_the_same_classes_questions_and_right_answers_can_be_revised(labell
 def test_dedicated_workers_keep_their_questions(tmp_path: Any) -> None:
     small = PlanPolicy(ct.design(TABLE), "none")
     used = set(small.plan.tree.question.tolist())
-    game = Game(f"sqlite:///{tmp_path / 'x.db'}", small, n=3, dedicated=True)
+    game = Game(f"sqlite:///{tmp_path / 'x.db'}", small, n=3, one_question_per_worker=True)
     with game.store.opened():
-        with pytest.raises(CrowdtreeError, match="dedicated: requires a plan"):
+        with pytest.raises(CrowdtreeError, match="one_question_per_worker: requires a plan"):
             game.revise(STRICT)
         more = PlanPolicy(ct.staff(small.plan.tree, workers=8), "none")
         assert game.revise(more) == 1
@@ -549,7 +550,7 @@ def test_alarms_and_revisions_follow_from_the_log_whatever_happens(
     monkeypatch.setattr(
         Game, "revise", lambda game, policy: made(game, policy) if next(calls) == 1 else 0
     )
-    game = Game(f"sqlite:///{tmp_path / 'x.db'}", policies()[seed], seed, n=90, adapt=True)
+    game = Game(f"sqlite:///{tmp_path / 'x.db'}", policies()[seed], seed, n=90, revise=True)
     with game.store.opened():
         for _ in range(600):
             game.step()

@@ -20,7 +20,6 @@ from crowdtree.server.rules.stalled_items import AWAY_SECONDS, StalledItems
 from crowdtree.server.rules.wrong_table import Watching
 from crowdtree.server.store import (
     Next,
-    Settings,
     Store,
     Submit,
 )
@@ -32,6 +31,7 @@ from crowdtree.server.store.db.tables import (
 from crowdtree.server.store.owner import campaigns, people, tokens
 from crowdtree.server.store.queries.progress import progress
 from crowdtree.server.store.replay.verify import verify
+from tests.short import settings_of
 from tests.weblab import ALONE, Clock
 
 PATIENCE = 3600.0
@@ -49,12 +49,12 @@ class Running:
 
     def __init__(self, store: Store, clock: Clock, kind: str, n_items: int = 3, **settings: Any):
         self.store, self.clock, self.policy = store, clock, policy(kind)
-        made = Settings(give_up_seconds=PATIENCE, **ALONE | settings)
+        made = settings_of(close_stalled_after_seconds=PATIENCE, **ALONE | settings)
         self.number = store.write(lambda c: campaigns.create(c, "x", self.policy, made, clock()))
         rows = [{"task": f"i{k}", "payload": "{}", "gold": None} for k in range(n_items)]
         store.write(lambda c: campaigns.add_items(c, self.number, rows))
         store.write(lambda c: campaigns.set_status(c, self.number, "running", clock()))
-        self.dedicated = made.dedicated
+        self.dedicated = made.tasks.one_question_per_worker
         self.stalled = StalledItems(clock)
         self.keys = itertools.count()
 
@@ -153,7 +153,7 @@ def test_an_item_stops_waiting_when_an_eligible_worker_arrives(url: str) -> None
 def test_people_who_may_not_answer_do_not_count(url: str, how: str) -> None:
     clock = Clock()
     with Store(url, clock=clock, rng=0).opened() as store:
-        settings = {"answers_per_worker": 3} if how == "enough" else {}
+        settings = {"max_answers_per_worker": 3} if how == "enough" else {}
         one = Running(store, clock, "curtailed", **settings)
         ann, bob = one.person(), one.person()
         one.work(ann)
@@ -174,7 +174,7 @@ def test_people_who_may_not_answer_do_not_count(url: str, how: str) -> None:
 def test_a_question_without_its_dedicated_worker_waits(url: str) -> None:
     clock = Clock()
     with Store(url, clock=clock, rng=0).opened() as store:
-        one = Running(store, clock, "none", dedicated=True)
+        one = Running(store, clock, "none", one_question_per_worker=True)
         for _ in range(3):
             one.work(one.person(), 0)
         one.look()
@@ -206,7 +206,7 @@ def test_without_a_limit_items_wait_forever(url: str) -> None:
         one = Running(store, clock, "margin")
         store.write(
             lambda c: campaigns.change_settings(
-                c, one.number, one.policy, {"give_up_seconds": None}, clock()
+                c, one.number, one.policy, {"labels.close_stalled_after_seconds": None}, clock()
             )
         )
         one.work(one.person())

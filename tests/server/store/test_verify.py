@@ -17,7 +17,7 @@ import crowdtree as ct
 from crowdtree.core.calibration import Calibration
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.rules.finishing import Maintenance
-from crowdtree.server.store import ExpireLeases, Next, Settings, Store, Submit
+from crowdtree.server.store import ExpireLeases, Next, Store, Submit
 from crowdtree.server.store.db.tables import (
     activity,
     answers,
@@ -33,6 +33,7 @@ from crowdtree.server.store.db.tables import (
 from crowdtree.server.store.owner import campaigns, people, tokens
 from crowdtree.server.store.replay import verify as verify_module
 from crowdtree.server.store.replay.verify import verify
+from tests.short import settings_of
 from tests.storelab import filled, work
 from tests.weblab import Clock
 
@@ -70,7 +71,7 @@ class Played:
         self.clock = Clock()
         self.store = Store(f"sqlite:///{path}", clock=self.clock, rng=1)
         self.policy = policy(kind)
-        settings = Settings(gold_rate=0.2, price=0.01, budget=100.0, most_skips=2)
+        settings = settings_of(gold_rate=0.2, price=0.01, budget=100.0, max_skips=2)
         self.number = self.write(
             lambda c: campaigns.create(c, "x", self.policy, settings, self.clock())
         )

@@ -196,7 +196,7 @@ def test_a_right_table_raises_no_alarm(tmp_path: Any) -> None:
 
 
 def test_without_adaptation_the_owner_is_only_told(tmp_path: Any) -> None:
-    with live(f"sqlite:///{tmp_path / 'x.db'}", 0.2, adapt=False) as game:
+    with live(f"sqlite:///{tmp_path / 'x.db'}", 0.2, revise=False) as game:
         game.work(every=5)
         assert game.activity("alarm")
         assert game.revisions() == []
@@ -263,7 +263,7 @@ def test_a_restarted_server_goes_on_from_the_stored_state(
 
 @pytest.mark.parametrize("part", ["totals", "mass", "answers", "alarms"])
 def test_a_state_that_does_not_follow_from_the_log_is_found(tmp_path: Any, part: str) -> None:
-    with live(f"sqlite:///{tmp_path / 'x.db'}", 0.35, n=20, adapt=False) as game:
+    with live(f"sqlite:///{tmp_path / 'x.db'}", 0.35, n=20, revise=False) as game:
         game.work(every=5)
         assert game.agrees()
         state = json.loads(game.read(sa.select(monitors.c.state))[0].state)
@@ -311,7 +311,7 @@ def test_what_could_not_be_written_is_read_again(
 
 
 def test_the_owners_table_is_tested_from_its_first_item_on(tmp_path: Any) -> None:
-    with live(f"sqlite:///{tmp_path / 'x.db'}", 0.4, n=60, adapt=False) as game:
+    with live(f"sqlite:///{tmp_path / 'x.db'}", 0.4, n=60, revise=False) as game:
         game.work(every=5, most=80)
         assert game.facts()["monitor"]["alarms"]
         right = PROBLEM.replace(worker_error=0.4)
@@ -331,7 +331,7 @@ def test_the_owners_table_is_tested_from_its_first_item_on(tmp_path: Any) -> Non
 def test_a_plan_is_told_by_default_and_restated_on_demand(tmp_path: Any) -> None:
     plan = PlanPolicy(ct.staff(ct.design(PROBLEM), workers=4), "none")
     for adapt, expected in ((None, 0), (True, 1)):
-        with live(f"sqlite:///{tmp_path / f'{adapt}.db'}", 0.35, 80, plan, adapt=adapt) as game:
+        with live(f"sqlite:///{tmp_path / f'{adapt}.db'}", 0.35, 80, plan, revise=adapt) as game:
             game.work(every=5)
             assert game.activity("alarm")
             made = game.revisions()
@@ -341,10 +341,10 @@ def test_a_plan_is_told_by_default_and_restated_on_demand(tmp_path: Any) -> None
 
 
 def test_settings_changed_later_take_effect(tmp_path: Any) -> None:
-    with live(f"sqlite:///{tmp_path / 'x.db'}", 0.4, adapt=False) as game:
+    with live(f"sqlite:///{tmp_path / 'x.db'}", 0.4, revise=False) as game:
         game.work(every=5, most=80)
         assert game.activity("alarm")
-        changes = {"adapt": True}
+        changes = {"table.revise": True}
         game.store.write(
             lambda c: campaigns.change_settings(c, game.number, POLICY, changes, game.clock())
         )
@@ -392,7 +392,7 @@ def test_a_campaign_that_adapts_does_not_finish_before_its_answers_were_compared
     tmp_path: Any,
 ) -> None:
     for adapt, expected in ((True, "running"), (False, "finished")):
-        with live(f"sqlite:///{tmp_path / f'{adapt}.db'}", 0.1, n=5, adapt=adapt) as game:
+        with live(f"sqlite:///{tmp_path / f'{adapt}.db'}", 0.1, n=5, revise=adapt) as game:
             while any(game.answer(who) for who in game.workers):
                 pass
             game.store.write(game.maintenance.round)

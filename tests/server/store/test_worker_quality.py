@@ -36,7 +36,7 @@ def record(app: Lab, number: int, worker: Any) -> Any:
 
 def test_relearning_keeps_the_evidence_of_labels(app: Lab) -> None:
     items = "task,text,gold\na,one,\ng,gold,c4\n"
-    settings = {"gold_rate": 0.0, "show_task": True}
+    settings = {"gold_rate": 0.0, "show_item_names": True}
     number = app.campaign(items, example="table1", workers=0, settings=settings)
     worker = app.worker(number)
     assert worker.work("yes")["fate"] == "counted"  # labels the item, and teaches
@@ -51,7 +51,7 @@ def test_relearning_keeps_the_evidence_of_labels(app: Lab) -> None:
     )
     record(app, number, worker)
     app.client.patch(
-        f"/api/campaigns/{number}/settings", json={"gold_rate": 1.0}, headers=app.owner
+        f"/api/campaigns/{number}/settings", json={"checks": {"gold_rate": 1.0}}, headers=app.owner
     )
     app.post(f"/api/campaigns/{number}/start")
     assert worker.next()["task"]["item"]["task"] == "g"
@@ -76,7 +76,7 @@ def test_a_skip_of_gold_does_not_change_the_skill(app: Lab) -> None:
 
 
 def test_nobody_is_paused_before_enough_is_known(app: Lab) -> None:
-    number, worker = gold_worker(app, pause_below=0.99, pause_after=3)
+    number, worker = gold_worker(app, pause_below=0.99, pause_after_checks=3)
     for count in (1, 2, 3):
         worker.work("no")  # wrong each time
         status = "active" if count < 3 else "paused"

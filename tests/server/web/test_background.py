@@ -17,7 +17,7 @@ from tests.weblab import Lab
 
 
 def test_the_server_sets_stalled_items_aside_automatically(app: Lab) -> None:
-    number = app.campaign(ONE, settings={"give_up_seconds": 60})
+    number = app.campaign(ONE, settings={"close_stalled_after_seconds": 60})
     app.worker(number).work("no")
     state: Any = app.client.app.state.crowdtree  # type: ignore[attr-defined]
     from crowdtree.server.web.background import check_stalled

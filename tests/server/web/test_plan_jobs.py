@@ -12,10 +12,10 @@ import crowdtree as ct
 from crowdtree.core.calibration import Calibration
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy, Policy, SubtypePolicy
-from crowdtree.server.store import Settings
 from crowdtree.server.store.owner import campaigns
 from crowdtree.server.web import worker_process as module
 from crowdtree.server.web.plan_jobs import Wish, policy_of, read_menu, wish_of
+from tests.short import settings_of
 from tests.weblab import Lab
 
 
@@ -54,7 +54,7 @@ def policies() -> list[Policy]:
 
 @pytest.mark.parametrize("policy", policies(), ids=lambda policy: repr(policy)[:40])
 def test_what_the_definition_says_can_be_posted(app: Lab, policy: Policy) -> None:
-    settings = Settings(gold_rate=0.2, instructions="Look closely.")
+    settings = settings_of(gold_rate=0.2, instructions="Look closely.")
     number = app.store.write(
         lambda c: campaigns.create(c, "birds", policy, settings, app.clock.now)
     )

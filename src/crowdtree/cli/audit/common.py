@@ -6,12 +6,11 @@ import os
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.audit import Audit, Forecast, Labels
 from crowdtree.audit.words import next_step
 from crowdtree.cli import inputs, streams
-from crowdtree.cli.options import share_option
+from crowdtree.cli.options import argument, option, share_option
+from crowdtree.cli.render.tables import make_table, short_text
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.problem import Problem
 from crowdtree.core.text import number, percent, plural
@@ -23,37 +22,21 @@ LEAST_KEY, MOST_KEY = 16, 1_000_000
 MOST_LABELS = 12
 FORECAST_REPLAYS = 100
 
-AuditFile = Annotated[
-    Path, typer.Argument(metavar="AUDIT", help="A file of audit start (.json).", show_default=False)
-]
+AuditFile = Annotated[Path, argument("AUDIT", "A file of audit start (.json).")]
 LabelsFile = Annotated[
     str,
-    typer.Argument(
-        metavar="LABELS",
-        help="Columns item (or task), label, error (.csv .tsv .json .jsonl .parquet).",
-        show_default=False,
-    ),
+    argument("LABELS", "Columns item (or task), label, error (.csv .tsv .json .jsonl .parquet)."),
 ]
 Key = Annotated[
     Path | None,
-    typer.Option(
-        "--key",
-        metavar="FILE",
-        help=f"Sign, or check the signature, with this secret (or {KEY_VARIABLE}).",
-    ),
+    option(f"Sign, or check the signature, with this secret (or {KEY_VARIABLE}).", "FILE", "--key"),
 ]
-Confidence = Annotated[float, typer.Option("--confidence", help="Confidence of the bound.")]
+Confidence = Annotated[float, option("Confidence of the bound.", None, "--confidence")]
 LossTable = Annotated[
     str | None,
-    typer.Option(
-        "--loss",
-        metavar="FILE",
-        help="What mistakes cost: a table of losses, or a problem that has one.",
-    ),
+    option("What mistakes cost: a table of losses, or a problem that has one.", "FILE", "--loss"),
 ]
-LossBound = Annotated[
-    float | None, typer.Option("--loss-bound", metavar="L", help="Mean loss per label to certify.")
-]
+LossBound = Annotated[float | None, option("Mean loss per label to certify.", "L", "--loss-bound")]
 Bound = Annotated[
     float | None, share_option("--bound", help="Share of wrong labels to certify, 0 to 1.")
 ]
@@ -139,7 +122,8 @@ def show_standing(console: Any, audit: Audit, forecast: Forecast | None) -> None
             console.print(f"Estimate: {number(cost.estimate)}, {ends}.")
     waiting = len(audit.pending)
     if waiting:
-        console.print(f"{plural(waiting, 'drawn item')} {_wait(waiting)} for a result.")
+        wait = "waits" if waiting == 1 else "wait"
+        console.print(f"{plural(waiting, 'drawn item')} {wait} for a result.")
     if audit.bound is not None:
         state = audit.state if cost is None else audit.error_state
         console.print(f"Wanted: {percent(audit.bound)}. {next_step(state, forecast)}")
@@ -148,22 +132,13 @@ def show_standing(console: Any, audit: Audit, forecast: Forecast | None) -> None
         console.print(f"Wanted mean loss: {number(cost.wanted)}. {step}")
 
 
-def _wait(count: int) -> str:
-    return "waits" if count == 1 else "wait"
-
-
 def show_labels(console: Any, audit: Audit) -> None:
     """Print what is known of each label, the largest first."""
-    from rich.table import Table
-
     rows = sorted(audit.by_label.items(), key=lambda row: -row[1].items)
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("label", no_wrap=True)
-    for name in ("items", "checks", "wrong", "at most", "estimate"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = make_table("label", "items", "checks", "wrong", "at most", "estimate")
     for name, found in rows[:MOST_LABELS]:
         table.add_row(
-            name if len(name) <= 30 else name[:29] + "…",
+            short_text(name, 30),
             f"{found.items:,}",
             f"{found.checks:,}",
             f"{found.wrong - audit.known_wrong[name]:,}",

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated
 
 from crowdtree.cli import render
 from crowdtree.cli.audit.common import AuditFile, Key, key_words, open_audit, read_key
-from crowdtree.cli.options import AsJson, check_outputs
+from crowdtree.cli.options import AsJson, check_outputs, flag, option
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural
 from crowdtree.io.atomic import write_atomically
@@ -19,12 +17,12 @@ from crowdtree.io.exports import csv_lines
 
 def next_verb(
     audit: AuditFile,
-    count: Annotated[int, typer.Option("-n", "--count", min=1, help="Items on the sheet.")] = 20,
+    count: Annotated[int, option("Items on the sheet.", None, "-n", "--count", min=1)] = 20,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the sheet (.csv).")
+        Path | None, option("Write the sheet (.csv).", "FILE", "-o", "--output")
     ] = None,
     blind: Annotated[
-        bool, typer.Option("--blind", help="Leave the labels out, so that they influence nobody.")
+        bool, flag("--blind", "Leave the labels out, so that they influence nobody.")
     ] = False,
     key: Key = None,
     as_json: AsJson = False,
@@ -54,15 +52,10 @@ def next_verb(
     if output is not None:
         write_atomically(output, lambda file: file.writelines(csv_lines([rows], columns)))
 
-    def show(console: Any) -> None:
-        if not rows:
-            console.print("Everything has been checked.")
-        for row in rows if output is None else []:
-            console.print(" · ".join(value for value in row.values() if value), markup=False)
-        if rows and output is not None:
-            console.print(f"{plural(len(rows), 'item')} to check; fill in the column truth.")
-
-    then = ""
-    if rows and output is not None:
+    lines, then = ["Everything has been checked."], ""
+    if rows and output is None:
+        lines = [" · ".join(value for value in row.values() if value) for row in rows]
+    elif rows:
+        lines = [f"{plural(len(rows), 'item')} to check; fill in the column truth."]
         then = render.command("audit", "record", str(audit), str(output), *key_words(key))
-    render.emit(as_json, {"items": rows}, show, [output], then)
+    render.emit(as_json, {"items": rows}, lines, [output], then)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.audit import Audit, plan_audit
 from crowdtree.cli import inputs, render
 from crowdtree.cli.audit.common import (
@@ -17,7 +15,7 @@ from crowdtree.cli.audit.common import (
     read_costs,
     show_forecast,
 )
-from crowdtree.cli.options import AsJson, Seed
+from crowdtree.cli.options import AsJson, Seed, option
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import number, plural
 from crowdtree.io.audits import load_labels
@@ -29,7 +27,7 @@ def plan_verb(
     loss: LossTable = None,
     loss_bound: LossBound = None,
     confidence: Confidence = 0.95,
-    replays: Annotated[int, typer.Option("--replays", help="Simulated audits.")] = 200,
+    replays: Annotated[int, option("Simulated audits.")] = 200,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated
 
 from crowdtree.cli import inputs, render, streams
 from crowdtree.cli.audit.common import (
@@ -17,7 +15,7 @@ from crowdtree.cli.audit.common import (
     read_key,
     show_standing,
 )
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, argument, flag, option
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning, one_line
 from crowdtree.io.audits import read_checks, save_audit
 
@@ -26,15 +24,13 @@ def record_verb(
     audit: AuditFile,
     sheet: Annotated[
         str,
-        typer.Argument(
-            metavar="SHEET",
-            help="Columns item, truth (or right: yes, no), maybe by; blank: not checked yet.",
-            show_default=False,
+        argument(
+            "SHEET", "Columns item, truth (or right: yes, no), maybe by; blank: not checked yet."
         ),
     ],
-    by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Who checked.")] = None,
+    by: Annotated[str | None, option("Who checked.", "NAME")] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace earlier results that differ; both are kept.")
+        bool, flag("--replace", "Replace earlier results that differ; both are kept.")
     ] = False,
     key: Key = None,
     as_json: AsJson = False,
@@ -69,12 +65,9 @@ def record_verb(
     save_audit(found, audit, key=secret)
     forecast = forecast_of(found)
 
-    def show(console: Any) -> None:
-        show_standing(console, found, forecast)
-
     then = ""
     if found.state == "open":
         name = "sheet.csv" if sheet == streams.STANDARD_INPUT else sheet
         then = render.command("audit", "next", str(audit), "-n", 20, "-o", name, *key_words(key))
     made = found.to_dict() | {"forecast": None if forecast is None else forecast.to_dict()}
-    render.emit(as_json, made, show, [audit], then)
+    render.emit(as_json, made, lambda page: show_standing(page, found, forecast), [audit], then)

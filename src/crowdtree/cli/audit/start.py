@@ -6,8 +6,6 @@ import secrets
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.audit import Audit
 from crowdtree.cli import inputs, render
 from crowdtree.cli.audit.common import (
@@ -21,7 +19,7 @@ from crowdtree.cli.audit.common import (
     read_costs,
     read_key,
 )
-from crowdtree.cli.options import AsJson, check_outputs
+from crowdtree.cli.options import AsJson, check_outputs, option
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import number, percent, plural
 from crowdtree.io.audits import load_labels, save_audit
@@ -31,29 +29,18 @@ from crowdtree.learning.answers import read_gold
 
 def start_verb(
     labels: LabelsFile,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="Write the audit to FILE.json.")
-    ],
+    output: Annotated[Path, option("Write the audit to FILE.json.", "FILE", "-o", "--output")],
     bound: Bound = None,
     confidence: Confidence = 0.95,
     planned: Annotated[
         int | None,
-        typer.Option(
-            "--planned",
-            metavar="N",
-            min=0,
-            help="Tune the bound to N checks; 0: to none. Without a bound: 400.",
-        ),
+        option("Tune the bound to N checks; 0: to none. Without a bound: 400.", "N", min=0),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Seed of the draws; random by default.")
-    ] = None,
+    seed: Annotated[int | None, option("Seed of the draws; random by default.", min=0)] = None,
     known: Annotated[
         str | None,
-        typer.Option(
-            "--known",
-            metavar="FILE",
-            help="Items of known truth (item,truth), besides those that LABELS marks as known.",
+        option(
+            "Items of known truth (item,truth), besides those that LABELS marks as known.", "FILE"
         ),
     ] = None,
     loss: LossTable = None,

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import inputs, render
 from crowdtree.cli.audit.common import AuditFile, Key, read_key
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, option
 from crowdtree.core.text import number, percent, plural
 from crowdtree.io.audits import verify_audit
 
 
 def verify_verb(
     audit: AuditFile,
-    labels: Annotated[
-        str | None,
-        typer.Option("--labels", metavar="FILE", help="The labels that should be certified."),
-    ] = None,
+    labels: Annotated[str | None, option("The labels that should be certified.", "FILE")] = None,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:

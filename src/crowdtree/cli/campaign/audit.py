@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import render
 from crowdtree.cli.audit.common import Confidence
 from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, next_step, opened
-from crowdtree.cli.options import AsJson, check_outputs, share_option
+from crowdtree.cli.options import AsJson, check_outputs, flag, option, share_option
 from crowdtree.core.errors import CrowdtreeError
 
 
@@ -22,16 +20,12 @@ def audit_verb(
     ] = None,
     confidence: Confidence = 0.95,
     link: Annotated[
-        str | None,
-        typer.Option("--link", metavar="NAME", help="Make a link for a person who checks labels."),
+        str | None, option("Make a link for a person who checks labels.", "NAME")
     ] = None,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Calibrate the stated errors with the checks.")
+        bool, flag("--calibrate", "Calibrate the stated errors with the checks.")
     ] = False,
-    certificate: Annotated[
-        Path | None,
-        typer.Option("--certificate", metavar="FILE", help="Write the certificate (.json)."),
-    ] = None,
+    certificate: Annotated[Path | None, option("Write the certificate (.json).", "FILE")] = None,
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
@@ -67,22 +61,16 @@ def audit_verb(
         if certificate is not None:
             _write(certificate, store.read(lambda c: reports.certificate(c, store.audits, number)))
 
-    def show(console: Any) -> None:
-        if not found["started"]:
-            console.print("No audit yet.")
-        else:
-            console.print(found["sentence"], markup=False)
-            console.print(found["next"], markup=False)
-        if calibrate:
-            console.print("The stated errors are calibrated; the server replays the items.")
-        if found["changed"]:
-            console.print(f"Out of date: {found['changed']} checked labels have changed.")
-        if token:
-            console.print(f"Link, shown only once: <server>/a/{token}", markup=False)
-
+    lines = [found["sentence"], found["next"]] if found["started"] else ["No audit yet."]
+    if calibrate:
+        lines.append("The stated errors are calibrated; the server replays the items.")
+    if found["changed"]:
+        lines.append(f"Out of date: {found['changed']} checked labels have changed.")
+    if token:
+        lines.append(f"Link, shown only once: <server>/a/{token}")
     words = ("campaign", "audit", number, "--bound", 0.02, "--link", "NAME")
     then = "" if found["started"] else next_step(database, *words)
-    render.emit(as_json, found, show, [certificate], then)
+    render.emit(as_json, found, lines, [certificate], then)
 
 
 def _write(path: Path, data: Any) -> None:

@@ -7,8 +7,6 @@ import re
 from functools import partial
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
@@ -19,30 +17,24 @@ from crowdtree.cli.campaign.database import (
     next_step,
     opened,
 )
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, argument, flag, option
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural
 
 Workers = Annotated[
-    list[str],
-    typer.Option("--worker", metavar="W", help="A worker's number, such as 7 or w7; repeatable."),
+    list[str], option("A worker's number, such as 7 or w7; repeatable.", "W", "--worker")
 ]
-Reason = Annotated[str, typer.Option("--reason", help="Why, for the record.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")
-]
+Reason = Annotated[str, option("Why, for the record.", None, "--reason")]
+DryRun = Annotated[bool, flag("--dry-run", "Say what would change, and change nothing.")]
 
 
 def exclude_verb(
     number: Number,
     workers: Workers,
     since: Annotated[
-        str | None,
-        typer.Option(
-            "--since", metavar="TIME", help="Only answers from this time on (ISO 8601; UTC)."
-        ),
+        str | None, option("Only answers from this time on (ISO 8601; UTC).", "TIME")
     ] = None,
-    block: Annotated[bool, typer.Option("--block", help="Block the workers as well.")] = False,
+    block: Annotated[bool, flag("--block", "Block the workers as well.")] = False,
     reason: Reason = "",
     dry_run: DryRun = False,
     database: Database = HERE,
@@ -63,14 +55,13 @@ def exclude_verb(
         if dry_run:
             preview = import_server("crowdtree.server.store.corrections.preview").preview
             found = store.read(partial(preview, number=number, workers=people, since=start))
-            _show_preview(as_json, found)
-            return
+            return render.emit(as_json, found, found["text"])
         exclude = import_server("crowdtree.server.store.corrections.excluding").exclude
         options = {"since": start, "reason": reason.strip(), "block": block}
         made = store.write(
             partial(exclude, number=number, workers=people, now=store.clock(), **options)
         )
-    _show(as_json, made, "excluded", database)
+    return _show(as_json, made, "excluded", database)
 
 
 def include_verb(
@@ -95,26 +86,23 @@ def include_verb(
         if dry_run:
             preview = import_server("crowdtree.server.store.corrections.preview").preview
             found = store.read(partial(preview, number=number, workers=people, lift=True))
-            _show_preview(as_json, found)
-            return
+            return render.emit(as_json, found, found["text"])
         include = import_server("crowdtree.server.store.corrections.excluding").include
         made = store.write(
             partial(
                 include, number=number, workers=people, now=store.clock(), reason=reason.strip()
             )
         )
-    _show(as_json, made, "included", database)
+    return _show(as_json, made, "included", database)
 
 
 def reopen_verb(
     number: Number,
     tasks: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TASKS", help="Names of items set aside or withdrawn."),
+        argument("TASKS", "Names of items set aside or withdrawn.", show_default=True),
     ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Reopen all items that were set aside.")
-    ] = False,
+    everything: Annotated[bool, flag("--all", "Reopen all items that were set aside.")] = False,
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
@@ -169,10 +157,6 @@ def _time(text: str | None) -> float | None:
         raise CrowdtreeError(
             f"--since: expected a time such as 2026-05-01T12:00, got {text!r}"
         ) from None
-
-
-def _show_preview(as_json: bool, found: dict[str, Any]) -> None:
-    render.emit(as_json, found, lambda console: console.print(found["text"]))
 
 
 def _show(as_json: bool, made: dict[str, Any], what: str, database: str) -> None:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
 from crowdtree.cli import inputs, render
 from crowdtree.cli.campaign.database import HERE, Database, import_server, next_step, opened
 from crowdtree.cli.options import (
@@ -17,6 +15,8 @@ from crowdtree.cli.options import (
     ExtraWorkers,
     File,
     Seed,
+    flag,
+    option,
     share_option,
     with_options,
 )
@@ -31,27 +31,21 @@ from crowdtree.policies.spec import PolicySpec, make_policy
 class PolicyOptions:
     """Options of the policy."""
 
-    adaptive: Annotated[
-        bool, typer.Option("--adaptive", help="Choose each question by the answers so far.")
-    ] = False
+    adaptive: Annotated[bool, flag("--adaptive", "Choose each question by the answers so far.")] = (
+        False
+    )
     target_error: Annotated[
         float, share_option("--target-error", help="Adaptive: stop at this error.")
     ] = 0.05
     target_loss: Annotated[
-        float | None,
-        typer.Option("--target-loss", help="Adaptive: stop at this expected loss instead."),
+        float | None, option("Adaptive: stop at this expected loss instead.")
     ] = None
-    max_answers: Annotated[
-        int, typer.Option("--max-answers", help="Adaptive: maximum answers per item.")
-    ] = 50
+    max_answers: Annotated[int, option("Adaptive: maximum answers per item.")] = 50
     workers: ExtraWorkers = None
-    answers: Annotated[
-        float | None, typer.Option("--answers", help="Plan: expected answers per item.")
-    ] = None
-    stopping: Annotated[
-        Literal["none", "curtailed", "margin"],
-        typer.Option("--stopping", help="When a vote stops."),
-    ] = "curtailed"
+    answers: Annotated[float | None, option("Plan: expected answers per item.")] = None
+    stopping: Annotated[Literal["none", "curtailed", "margin"], option("When a vote stops.")] = (
+        "curtailed"
+    )
     allow_groups: AllowGroups = False
     seed: Seed = 0
 
@@ -74,12 +68,10 @@ class PolicyOptions:
 def create_verb(
     file: File,
     *,
-    name: Annotated[str, typer.Option("--name", help="Name of the campaign.")] = "",
+    name: Annotated[str, option("Name of the campaign.")] = "",
     setting: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="A setting, such as gold_rate=0.1; may be repeated."
-        ),
+        option("A setting, such as checks.gold_rate=0.1; may be repeated.", "NAME=VALUE", "--set"),
     ] = None,
     options: PolicyOptions,
     database: Database = HERE,
@@ -95,13 +87,13 @@ def create_verb(
 
       crowdtree campaign create example:animals --workers 20 --name Birds
 
-      crowdtree campaign create plan.json --set price=0.05 --set budget=100
+      crowdtree campaign create plan.json --set money.price=0.05 --set money.budget=100
     """
-    store_module = import_server("crowdtree.server.store")
+    model = import_server("crowdtree.server.settings.model")
     campaigns = import_server("crowdtree.server.store.owner.campaigns")
     policy = _policy(file, options)
     policy.problem.require_yes_no("campaign")  # before a database is made
-    settings = store_module.checked_settings(_settings(setting or []))
+    settings = model.Settings().changed(_settings(setting or []))
     with opened(database, new=True) as store:
         number = store.write(
             lambda c: campaigns.create(c, name or _named(file), policy, settings, store.clock())
@@ -109,10 +101,12 @@ def create_verb(
 
     def show(console: Any) -> None:
         console.print(f"[bold]Campaign {number} is created.[/]")
-        if settings.certify is not None:
+        if settings.finish.max_wrong_labels is not None:
             kind = {"none": "plan"}.get(options.stopping, options.stopping)
             words = ["--policy", "adaptive", "--adapt"] if options.adaptive else ["--policy", kind]
-            told = render.command("simulate", file, *words, "--certify", settings.certify)
+            told = render.command(
+                "simulate", file, *words, "--certify", settings.finish.max_wrong_labels
+            )
             console.print(f"[dim]How many checks that takes: {told}[/]")
 
     then = next_step(database, "campaign", "items", number, "items.csv")

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
-import typer
-
+from crowdtree.cli.options import argument, option
 from crowdtree.core.errors import CrowdtreeError, needing
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 MOST_NUMBER = 2**53
 Number = Annotated[
-    int, typer.Argument(metavar="CAMPAIGN", max=MOST_NUMBER, help="The campaign's number.")
+    int, argument("CAMPAIGN", "The campaign's number.", max=MOST_NUMBER, show_default=True)
 ]
 
 
@@ -34,21 +33,21 @@ def _check_kept(database: str) -> str:
 
 Database = Annotated[
     str,
-    typer.Option(
+    option(
+        "A file, sqlite:///FILE or postgresql://...",
+        "URL",
         "--database",
-        metavar="URL",
         envvar="CROWDTREE_DATABASE",
         callback=_check_kept,
-        help="A file, sqlite:///FILE or postgresql://...",
     ),
 ]
 MediaPlace = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "Folder for uploaded images, audio and video, or s3://BUCKET/PREFIX.",
+        "DIR",
         "--media",
-        metavar="DIR",
         envvar="CROWDTREE_MEDIA",
-        help="Folder for uploaded images, audio and video, or s3://BUCKET/PREFIX.",
         show_default="next to the database",
     ),
 ]
@@ -56,13 +55,7 @@ HERE = "crowdtree.db"
 PORT = 8321
 HERE_URL = f"http://127.0.0.1:{PORT}"
 Url = Annotated[
-    str,
-    typer.Option(
-        "--url",
-        metavar="URL",
-        envvar="CROWDTREE_URL",
-        help="Address of the server, as --url of serve.",
-    ),
+    str, option("Address of the server, as --url of serve.", "URL", "--url", envvar="CROWDTREE_URL")
 ]
 
 

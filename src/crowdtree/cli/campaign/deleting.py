@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated
 
 from crowdtree.cli import render
 from crowdtree.cli.campaign.corrections import worker_number
@@ -18,13 +16,13 @@ from crowdtree.cli.campaign.database import (
     opened,
     opened_media,
 )
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, option
 from crowdtree.core.text import plural
 
 
 def delete_verb(
     number: Number,
-    name: Annotated[str, typer.Option("--name", help="The campaign's name, to confirm.")],
+    name: Annotated[str, option("The campaign's name, to confirm.")],
     database: Database = HERE,
     media: MediaPlace = None,
     as_json: AsJson = False,
@@ -42,18 +40,13 @@ def delete_verb(
     with opened(database) as store:
         gone = delete(store, files, number, name)
 
-    def show(console: Any) -> None:
-        counts = (plural(gone[what], what[:-1]) for what in ("items", "answers", "workers"))
-        console.print(f"Deleted {gone['name']}: {', '.join(counts)}.", markup=False)
-
-    render.emit(as_json, gone, show)
+    counts = (plural(gone[what], what[:-1]) for what in ("items", "answers", "workers"))
+    render.emit(as_json, gone, f"Deleted {gone['name']}: {', '.join(counts)}.")
 
 
 def erase_worker_verb(
     number: Number,
-    worker: Annotated[
-        str, typer.Option("--worker", metavar="W", help="A worker's number, such as 7 or w7.")
-    ],
+    worker: Annotated[str, option("A worker's number, such as 7 or w7.", "W")],
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
@@ -68,8 +61,6 @@ def erase_worker_verb(
     with opened(database) as store:
         erase(store, number, who)
 
-    def show(console: Any) -> None:
-        console.print(f"Personal data of w{who} deleted.")
-
     then = next_step(database, "campaign", "verify", number)
-    render.emit(as_json, {"campaign": number, "worker": who}, show, then=then)
+    words = f"Personal data of w{who} deleted."
+    render.emit(as_json, {"campaign": number, "worker": who}, words, then=then)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated
 
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
@@ -17,16 +15,14 @@ from crowdtree.cli.campaign.database import (
     opened,
     opened_media,
 )
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, flag, option
 from crowdtree.core.text import plural
 
 
 def duplicate_verb(
     number: Number,
-    name: Annotated[str, typer.Option("--name", help="Name of the new campaign.")] = "",
-    items: Annotated[
-        bool, typer.Option("--items", help="Copy the items and their uploaded media too.")
-    ] = False,
+    name: Annotated[str, option("Name of the new campaign.")] = "",
+    items: Annotated[bool, flag("--items", "Copy the items and their uploaded media too.")] = False,
     database: Database = HERE,
     media: MediaPlace = None,
     as_json: AsJson = False,
@@ -44,9 +40,7 @@ def duplicate_verb(
     with opened(database) as store:
         made = service.duplicate_campaign(store, files, number, name, items)
 
-    def show(console: Any) -> None:
-        words = f"Campaign {made['id']} is a copy of campaign {number}"
-        console.print(f"{words}, with {plural(made['items'], 'item')}.", markup=False)
-
+    copied = plural(made["items"], "item")
+    words = f"Campaign {made['id']} is a copy of campaign {number}, with {copied}."
     verb = ("start", made["id"]) if made["items"] else ("items", made["id"], "items.csv")
-    render.emit(as_json, dict(made), show, then=next_step(database, "campaign", *verb))
+    render.emit(as_json, dict(made), words, then=next_step(database, "campaign", *verb))

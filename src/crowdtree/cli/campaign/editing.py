@@ -5,12 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import render
 from crowdtree.cli.campaign.corrections import Reason
 from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, next_step, opened
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, argument, flag, option
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural, short
 
@@ -19,11 +17,9 @@ Pairs = list[str] | None
 
 def correct_verb(
     number: Number,
-    task: Annotated[str, typer.Argument(metavar="TASK", help="Name of the item.")],
-    label: Annotated[
-        str | None, typer.Argument(metavar="[CLASS]", help="The right class.", show_default=False)
-    ] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Take the label by hand back.")] = False,
+    task: Annotated[str, argument("TASK", "Name of the item.", show_default=True)],
+    label: Annotated[str | None, argument("[CLASS]", "The right class.")] = None,
+    undo: Annotated[bool, flag("--undo", "Take the label by hand back.")] = False,
     reason: Reason = "",
     database: Database = HERE,
     as_json: AsJson = False,
@@ -45,21 +41,18 @@ def correct_verb(
     with opened(database) as store:
         found = correct(store, number, {task: label}, reason.strip())
 
-    def show(console: Any) -> None:
-        if found["corrected"]:
-            console.print(f"{short(task)} is labelled {label} by hand.", markup=False)
-        elif found["undone"]:
-            console.print(f"The label of {short(task)} by hand is taken back.", markup=False)
-        else:
-            console.print("Nothing to do: it is so already.")
-
+    words = "Nothing to do: it is so already."
+    if found["corrected"]:
+        words = f"{short(task)} is labelled {label} by hand."
+    elif found["undone"]:
+        words = f"The label of {short(task)} by hand is taken back."
     then = next_step(database, "campaign", "labels", number, "-o", "labels.csv")
-    render.emit(as_json, found, show, then=then)
+    render.emit(as_json, found, words, then=then)
 
 
 def withdraw_verb(
     number: Number,
-    tasks: Annotated[list[str], typer.Argument(metavar="TASKS", help="Names of items.")],
+    tasks: Annotated[list[str], argument("TASKS", "Names of items.", show_default=True)],
     reason: Reason = "",
     database: Database = HERE,
     as_json: AsJson = False,
@@ -84,9 +77,9 @@ def withdraw_verb(
 
 def edit_verb(
     number: Number,
-    task: Annotated[str, typer.Argument(metavar="TASK", help="Name of the item.")],
+    task: Annotated[str, argument("TASK", "Name of the item.", show_default=True)],
     values: Annotated[
-        Pairs, typer.Option("--column", metavar="NAME=VALUE", help="A column; no value removes it.")
+        Pairs, option("A column; no value removes it.", "NAME=VALUE", "--column")
     ] = None,
     reason: Reason = "",
     database: Database = HERE,
@@ -115,12 +108,8 @@ def edit_verb(
 
 def reword_verb(
     number: Number,
-    questions: Annotated[
-        Pairs, typer.Option("--question", metavar="NAME=TEXT", help="Text of a question.")
-    ] = None,
-    classes: Annotated[
-        Pairs, typer.Option("--class", metavar="NAME=TEXT", help="Explanation of a class.")
-    ] = None,
+    questions: Annotated[Pairs, option("Text of a question.", "NAME=TEXT", "--question")] = None,
+    classes: Annotated[Pairs, option("Explanation of a class.", "NAME=TEXT", "--class")] = None,
     reason: Reason = "",
     database: Database = HERE,
     as_json: AsJson = False,
@@ -160,7 +149,5 @@ def _pairs(values: list[str], option: str) -> dict[str, str]:
 
 
 def _show(as_json: bool, found: dict[str, Any], number: int, database: str) -> None:
-    def show(console: Any) -> None:
-        console.print("Saved." if found["after"] else "Nothing to do: it is so already.")
-
-    render.emit(as_json, found, show, then=next_step(database, "campaign", "status", number))
+    words = "Saved." if found["after"] else "Nothing to do: it is so already."
+    render.emit(as_json, found, words, then=next_step(database, "campaign", "status", number))

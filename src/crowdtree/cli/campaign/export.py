@@ -12,7 +12,7 @@ import typer
 
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, opened
-from crowdtree.cli.options import AsJson, check_outputs, with_options
+from crowdtree.cli.options import AsJson, check_outputs, flag, option, with_options
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural
 from crowdtree.io import exports
@@ -23,12 +23,10 @@ from crowdtree.io.atomic import write_atomically
 class Target:
     """Output options."""
 
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE.")
-    ] = None
+    output: Annotated[Path | None, option("Write to FILE.", "FILE", "-o", "--output")] = None
     format: Annotated[
         Literal["csv", "jsonl", "parquet"] | None,
-        typer.Option("--format", help="By default the extension of FILE.", show_default=False),
+        option("By default the extension of FILE.", show_default=False),
     ] = None
     as_json: AsJson = False
 
@@ -48,7 +46,7 @@ def labels_verb(
     number: Number,
     target: Target,
     columns: Annotated[
-        bool, typer.Option("--columns/--no-columns", help="Include the columns of the item file.")
+        bool, flag("--columns/--no-columns", "Include the columns of the item file.")
     ] = True,
     database: Database = HERE,
 ) -> None:
@@ -68,7 +66,7 @@ def labels_verb(
 def answers_verb(
     number: Number,
     target: Target,
-    log: Annotated[bool, typer.Option("--log", help="Include skips and excluded answers.")] = False,
+    log: Annotated[bool, flag("--log", "Include skips and excluded answers.")] = False,
     database: Database = HERE,
 ) -> None:
     """Write the answers so far: task, question, worker, label.
@@ -127,7 +125,7 @@ def _export(number: int, target: Target, database: str, what: str, columns: bool
         names, pieces = made.columns, made.pieces
         if target.output is None and target.as_json:
             rows = [{name: row[name] for name in names} for piece in pieces for row in piece]
-            render.emit(True, {what: rows}, lambda _: None)
+            render.emit(True, {what: rows}, ())
         elif target.output is None:
             for chunk in exports.exported(pieces, names, target.kind):
                 sys.stdout.buffer.write(chunk)
@@ -163,9 +161,6 @@ def _said(target: Target, what: str, rows: int) -> None:
         "answers": render.command("learn", path),
     }
 
-    def show(console: Any) -> None:
-        noun = {"log": "event"}.get(what, what.removesuffix("s"))
-        console.print(f"{plural(rows, noun)}.")
-
-    found = {"written": path, "rows": rows}
-    render.emit(target.as_json, found, show, [target.output], then.get(what, "") if rows else "")
+    words = f"{plural(rows, 'event' if what == 'log' else what.removesuffix('s'))}."
+    next_ = then.get(what, "") if rows else ""
+    render.emit(target.as_json, {"written": path, "rows": rows}, words, [target.output], next_)

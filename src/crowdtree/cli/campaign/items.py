@@ -19,7 +19,8 @@ from crowdtree.cli.campaign.database import (
     opened,
     opened_media,
 )
-from crowdtree.cli.options import AsJson, with_options
+from crowdtree.cli.options import AsJson, argument, option, with_options
+from crowdtree.cli.render.tables import make_table
 from crowdtree.cli.streams import STANDARD_INPUT
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import percent, plural, short
@@ -33,19 +34,13 @@ WORDS = ("text", "markdown", "alt", "image", "audio", "video")
 class Search:
     """Which items to list."""
 
-    text: Annotated[
-        str, typer.Option("--search", metavar="TEXT", help="List items that contain TEXT.")
-    ] = ""
-    find: Annotated[
-        str, typer.Option("--name", metavar="TEXT", help="List items whose name begins with TEXT.")
-    ] = ""
+    text: Annotated[str, option("List items that contain TEXT.", "TEXT", "--search")] = ""
+    find: Annotated[str, option("List items whose name begins with TEXT.", "TEXT", "--name")] = ""
     status: Annotated[
         Literal["new", "open", "labelled", "set aside", "gold", "withdrawn"] | None,
-        typer.Option("--status", help="List items with this status.", show_default=False),
+        option("List items with this status.", show_default=False),
     ] = None
-    label: Annotated[
-        str, typer.Option("--label", metavar="CLASS", help="List items with this label.")
-    ] = ""
+    label: Annotated[str, option("List items with this label.", "CLASS")] = ""
 
 
 @with_options
@@ -54,16 +49,13 @@ def items_verb(
     search: Search,
     file: Annotated[
         str | None,
-        typer.Argument(
-            metavar="FILE",
-            help="Items to add: .csv, .tsv, .xlsx or .jsonl, or - for stdin. Without it, the "
-            "items of the campaign are listed.",
-            show_default=False,
+        argument(
+            "FILE",
+            "Items to add: .csv, .tsv, .xlsx or .jsonl, or - for stdin. Without it, the items of "
+            "the campaign are listed.",
         ),
     ] = None,
-    most: Annotated[
-        int, typer.Option("--most", metavar="N", min=1, max=100_000, help="List up to N items.")
-    ] = 50,
+    most: Annotated[int, option("List up to N items.", "N", min=1, max=100000)] = 50,
     media: MediaPlace = None,
     database: Database = HERE,
     as_json: AsJson = False,
@@ -94,11 +86,8 @@ def _list(number: int, search: Search, most: int, database: str, as_json: bool) 
         found = store.read(partial(queries.page_of_items, number=number, most=most, **wish))
 
     def show(console: Any) -> None:
-        from rich.table import Table
-
-        table = Table(box=None, pad_edge=False, header_style="dim")
-        for name in ("item", "status", "label", "wrong", "content"):
-            table.add_column(name, no_wrap=name == "status")
+        table = make_table("item", "status", "label", "wrong", "content", left=5, wrap=True)
+        table.columns[1].no_wrap = True
         for row in found["items"]:
             table.add_row(*_cells(row))
         if found["items"]:

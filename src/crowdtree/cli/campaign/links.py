@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
@@ -17,13 +15,13 @@ from crowdtree.cli.campaign.database import (
     import_server,
     opened,
 )
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, argument, flag
 
 
 def join_link_verb(
     number: Number,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Keep earlier join links of the campaign working.")
+        bool, flag("--keep", "Keep earlier join links of the campaign working.")
     ] = False,
     url: Url = HERE_URL,
     database: Database = HERE,
@@ -45,13 +43,13 @@ def join_link_verb(
             return str(people.join_link(connection, number, store.clock(), keep))
 
         link = f"{base}/join/{store.write(make)}"
-    _show(as_json, {"link": link}, [link])
+    render.emit(as_json, {"link": link}, link)
 
 
 def invite_verb(
     number: Number,
     names: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="Names of people, one link each.")
+        list[str], argument("NAME...", "Names of people, one link each.", show_default=True)
     ],
     url: Url = HERE_URL,
     database: Database = HERE,
@@ -70,19 +68,14 @@ def invite_verb(
 
         def make(connection: Any) -> dict[str, str]:
             campaign = rows.get_campaign(connection, number)
-            policy, dedicated = campaign.make_policy(), campaign.settings.dedicated
+            policy, dedicated = (
+                campaign.make_policy(),
+                campaign.settings.tasks.one_question_per_worker,
+            )
             return {
                 name: people.invite(connection, number, name, policy, dedicated, store.clock())[1]
                 for name in names
             }
 
         links = {name: f"{base}/w/{token}" for name, token in store.write(make).items()}
-    _show(as_json, {"links": links}, [f"{name}: {link}" for name, link in links.items()])
-
-
-def _show(as_json: bool, found: dict[str, Any], lines: list[str]) -> None:
-    def show(console: Any) -> None:
-        for line in lines:
-            console.print(line, soft_wrap=True, markup=False, highlight=False)
-
-    render.emit(as_json, found, show)
+    render.emit(as_json, {"links": links}, [f"{name}: {link}" for name, link in links.items()])

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from crowdtree.cli import inputs, render
 from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, next_step, opened
-from crowdtree.cli.options import AsJson, File
+from crowdtree.cli.options import AsJson, File, option
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.reading import Source
 from crowdtree.policies.spec import revised_policy
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 def revise_verb(
     number: Number,
     file: File,
-    reason: Annotated[str, typer.Option("--reason", help="Why, for the record.")] = "",
+    reason: Annotated[str, option("Why, for the record.")] = "",
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated
 
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import HERE, Database, Number, import_server, opened
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, argument, flag, option
 from crowdtree.participants import DAY, sign_link
 
 
 def sign_link_verb(
     number: Number,
     link: Annotated[
-        str, typer.Argument(metavar="LINK", help="The join link, https://.../join/...")
+        str, argument("LINK", "The join link, https://.../join/...", show_default=True)
     ],
     participants: Annotated[
-        list[str], typer.Argument(metavar="PARTICIPANT...", help="Ids of people, one link each.")
+        list[str], argument("PARTICIPANT...", "Ids of people, one link each.", show_default=True)
     ],
-    days: Annotated[
-        float, typer.Option("--days", metavar="N", help="For how long the links can be opened.")
-    ] = 1.0,
-    once: Annotated[bool, typer.Option("--once", help="Each link can be opened once.")] = False,
+    days: Annotated[float, option("For how long the links can be opened.", "N")] = 1.0,
+    once: Annotated[bool, flag("--once", "Each link can be opened once.")] = False,
     database: Database = HERE,
     as_json: AsJson = False,
 ) -> None:
@@ -39,14 +35,10 @@ def sign_link_verb(
     rows = import_server("crowdtree.server.store.db.campaign_row")
     with opened(database) as store:
         campaign = store.read(lambda c: rows.get_campaign(c, number))
-    key = derived.signing_key(campaign.secret, campaign.settings.signing_key)
+    key = derived.signing_key(campaign.secret, campaign.settings.people.signing_key)
     links = {
         participant: sign_link(link, key, participant, seconds=days * DAY, once=once)
         for participant in participants
     }
 
-    def show(console: Any) -> None:
-        for signed in links.values():
-            console.print(signed, soft_wrap=True, highlight=False, markup=False)
-
-    render.emit(as_json, {"links": links}, show)
+    render.emit(as_json, {"links": links}, list(links.values()))

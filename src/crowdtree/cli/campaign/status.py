@@ -19,7 +19,7 @@ from crowdtree.cli.campaign.database import (
     opened,
     opened_media,
 )
-from crowdtree.cli.options import AsJson
+from crowdtree.cli.options import AsJson, argument
 from crowdtree.cli.render.status import BUDGET_SPENT, status_lines
 
 
@@ -34,10 +34,8 @@ def start_verb(
 
       crowdtree campaign start 1
     """
-    items, files = (
-        import_server("crowdtree.server.web.services.items"),
-        opened_media(database, media),
-    )
+    items = import_server("crowdtree.server.web.services.items")
+    files = opened_media(database, media)
     with opened(database) as store:
         missing = items.missing_media(store, number, files)
     if missing:
@@ -85,7 +83,7 @@ def _move(number: int, status: str, database: str, as_json: bool, then: str) -> 
 def status_verb(
     number: Annotated[
         int | None,
-        typer.Argument(metavar="[CAMPAIGN]", max=MOST_NUMBER, help="All campaigns by default."),
+        argument("[CAMPAIGN]", "All campaigns by default.", max=MOST_NUMBER, show_default=True),
     ] = None,
     database: Database = HERE,
     as_json: AsJson = False,
@@ -105,15 +103,9 @@ def status_verb(
             numbers = [number]
         found = [dict(store.read(partial(progress, number=n, now=store.clock()))) for n in numbers]
 
-    def show(console: Any) -> None:
-        for row in found:
-            for line in status_lines(row):
-                console.print(line, markup=False, soft_wrap=True)
-        if not found:
-            console.print("No campaigns yet.")
-
     shown = found[0] if number is not None else {"campaigns": found}
-    render.emit(as_json, shown, show, then=_next(database, found))
+    lines = [line for row in found for line in status_lines(row)] or ["No campaigns yet."]
+    render.emit(as_json, shown, lines, then=_next(database, found))
 
 
 def _next(database: str, found: list[dict[str, Any]]) -> str:

@@ -10,7 +10,10 @@ from sqlalchemy.engine import Connection
 from crowdtree.core.problem import Problem
 from crowdtree.io import example
 from crowdtree.planning import plan
-from crowdtree.server.store import Settings, Store
+from crowdtree.server.settings.checks import Checks
+from crowdtree.server.settings.model import Settings
+from crowdtree.server.settings.tasks import Tasks
+from crowdtree.server.store import Store
 from crowdtree.server.store.db.campaign_row import list_campaigns
 from crowdtree.server.store.owner import campaigns
 from crowdtree.server.store.types import JsonObject
@@ -44,10 +47,8 @@ def load_example(store: Store) -> int | None:
     problem = example("animals")
     rng = np.random.default_rng(0)
     policy = plan(problem, error=ERROR).policy
-    settings = Settings(
-        gold_rate=0.1,
-        instructions="Imagine the photograph that is described, and answer the question about it.",
-    )
+    words = "Imagine the photograph that is described, and answer the question about it."
+    settings = Settings(checks=Checks(gold_rate=0.1), tasks=Tasks(instructions=words))
     rows = [_row(item, problem) for item in example_items(problem, ITEMS, rng, GOLD)]
 
     def make(connection: Connection) -> int:

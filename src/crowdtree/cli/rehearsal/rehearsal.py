@@ -38,11 +38,8 @@ WAIT_SECONDS = 1.0
 """That a worker waits for an open question, and for more work after there was none."""
 SKILL_SPREAD = 0.5
 SETTINGS = {
-    "gold_rate": 0.1,
-    "gold_first": 10,
-    "pause_below": 0.65,
-    "pause_after": 10,
-    "show_task": True,  # by which simulated workers know what an item is
+    "checks": {"gold_rate": 0.1, "gold_first": 10, "pause_below": 0.65, "pause_after_checks": 10},
+    "tasks": {"show_item_names": True},  # by which simulated workers know what an item is
 }
 
 

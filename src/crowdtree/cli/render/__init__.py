@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
@@ -37,11 +37,11 @@ def console() -> Any:
 def emit(
     as_json: bool,
     found: dict[str, Any],
-    show: Callable[[Any], None],
+    show: Callable[[Any], None] | str | Sequence[str],
     written: Iterable[Path | None] = (),
     then: str = "",
 ) -> None:
-    """Print the result as one JSON object, or show it to a person.
+    """Print the result as one JSON object, or show it to a person: lines of text, or what prints.
 
     A person is also told which files were `written`, and what command to run `then`.
     """
@@ -50,7 +50,10 @@ def emit(
         print(json.dumps(found, ensure_ascii=not streams.is_unicode(sys.stdout)))
         return
     page = console()
-    show(page)
+    if callable(show):
+        show(page)
+    for line in [show] if isinstance(show, str) else () if callable(show) else show:
+        page.print(line, markup=False, soft_wrap=True)
     for path in written:
         if path is not None:
             page.print(f"Wrote {shown(path)}.", markup=False, soft_wrap=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from crowdtree.cli.render.tables import NAME, make_table, short_text
 from crowdtree.core.evaluation import Evaluation
 from crowdtree.core.per_class import confusion_columns
 from crowdtree.core.text import percent, percent_cell, plural, short
@@ -13,7 +14,6 @@ from crowdtree.show.plots.text import distinct
 MOST_CLASSES = 12
 """Classes that are printed without `--full`, those of the least precision first."""
 MOST_PAIRS = 10
-NAME = 24
 COLUMN = 8
 """Most characters of a name above a column of the matrix."""
 CELL = 5
@@ -27,16 +27,16 @@ def show_classes(console: Any, value: Evaluation, full: bool = False) -> None:
     """Print share, recall, precision and the worst confusion of each class."""
     rows = sorted(value.classes, key=lambda row: (not math.isnan(row.precision), row.precision))
     shown = rows if full or len(rows) <= MOST_CLASSES else rows[:MOST_CLASSES]
-    table = _table("class", "share", "recall", "precision", *_left(value, "undecided"))
+    table = make_table("class", "share", "recall", "precision", *_left(value, "undecided"))
     table.add_column("the others are mostly", no_wrap=True)
     for row in shown:
         table.add_row(
-            _name(row.name),
+            short_text(row.name),
             percent(row.share),
             percent(row.recall),
             "never given" if math.isnan(row.precision) else percent(row.precision),
             *_left(value, percent(row.undecided)),
-            _name(row.confused_with or ""),
+            short_text(row.confused_with or ""),
         )
     console.print(table)
     if len(shown) < len(rows):
@@ -55,25 +55,20 @@ def show_confusion(console: Any, value: Evaluation, full: bool = False) -> None:
 
 
 def _show_matrix(console: Any, value: Evaluation) -> None:
-    table = _table(FIRST)
     undecided = [row.undecided for row in value.classes] if value.plan.handed_over else None
     columns = confusion_columns(value.tree.problem, value.labelled, undecided)
-    for name in distinct(list(columns)[1:], COLUMN):
-        table.add_column(_name(name), justify="right", no_wrap=True)
+    table = make_table(FIRST, *(short(name, NAME) for name in distinct(list(columns)[1:], COLUMN)))
     for name, *cells in zip(*columns.values(), strict=True):
-        table.add_row(_name(name), *map(percent_cell, cells))
+        table.add_row(short_text(name), *map(percent_cell, cells))
     console.print(table)
     console.print("Rows: true class. Columns: label.\n", style="dim")
 
 
 def _show_pairs(console: Any, value: Evaluation) -> None:
-    table = _table("true class")
-    table.add_column("gets the label", no_wrap=True)
-    for name in ("of its items", "of all items"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = make_table("true class", "gets the label", "of its items", "of all items", left=2)
     for row in value.confusions(MOST_PAIRS):
         shares = percent(row.given), percent(row.overall)
-        table.add_row(_name(row.truth), _name(row.label), *shares)
+        table.add_row(short_text(row.truth), short_text(row.label), *shares)
     console.print(table)
     size = plural(len(value.classes), "class", "classes")
     words = f"The largest confusions; the matrix of {size}: --full or --json"
@@ -82,19 +77,3 @@ def _show_pairs(console: Any, value: Evaluation) -> None:
 
 def _left(value: Evaluation, cell: str) -> tuple[str, ...]:
     return (cell,) if value.plan.handed_over else ()
-
-
-def _table(first: str, *numbers: str) -> Any:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column(first, no_wrap=True)
-    for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
-def _name(name: str, most: int = NAME) -> Any:
-    from rich.text import Text
-
-    return Text(short(name, most))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crowdtree.cli.render.learned import _table
+from crowdtree.cli.render.tables import make_table
 from crowdtree.learning.judges.result import Judgement
 from crowdtree.show.report.judging import LABELS, judgement_size, judgement_tables
 
@@ -21,7 +21,7 @@ def show_judgement(console: Any, judgement: Judgement) -> None:
     for title, note, heads, rows in judgement_tables(judgement):
         if title == LABELS:
             continue
-        table = _table(*heads[:MOST_COLUMNS])
+        table = make_table(*heads[:MOST_COLUMNS])
         table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
         for name, *cells in rows[:MOST_ROWS]:
             table.add_row(Text(name), *cells[: MOST_COLUMNS - 1])

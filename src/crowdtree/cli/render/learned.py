@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from crowdtree.cli.render.tables import NAME, make_table, short_text
 from crowdtree.core.text import percent, plural, short
 from crowdtree.learning.compare import against_assumed, confused_pairs
 from crowdtree.show.report.learned_tables import (
@@ -20,8 +21,6 @@ MOST_PAIRS = 5
 MOST_LABELS = 8
 MOST_FLAGS = 12
 MOST_THIN = 3
-NAME = 24
-"""Most characters of a name in a table."""
 WORKER = 20
 """Most characters of a worker, so that the whole row fits in 80."""
 CELL = 8
@@ -48,29 +47,13 @@ def show_learned(console: Any, learned: Any) -> None:
     _flags(console, learned)
 
 
-def _table(*columns: str, left: int = 1) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for i, name in enumerate(columns):
-        table.add_column(Text(name), justify="left" if i < left else "right", no_wrap=True)
-    return table
-
-
-def _short(name: str, most: int = NAME) -> Any:
-    from rich.text import Text
-
-    return Text(short(name, most))
-
-
 def _labels(console: Any, learned: Any) -> None:
     """Recall and precision of each label, the least precise first."""
     rows = label_worth(learned)
-    table = _table("label", "items", "precision", "recall")
+    table = make_table("label", "items", "precision", "recall")
     for row in rows[:MOST_LABELS]:
         cells = f"{row.items:,}", share(row.precision), share(row.recall)
-        table.add_row(_short(row.name), *cells)
+        table.add_row(short_text(row.name), *cells)
     console.print(table)
     left = len(rows) - MOST_LABELS
     more = f" {plural(left, 'more label')} of greater precision." if left > 0 else ""
@@ -85,11 +68,11 @@ def _sources(console: Any, learned: Any) -> None:
     if not learned.sources:
         return
     level = f"{100 * learned.level:.3g} %"
-    table = _table("source", "kind", "errs", f"{level} interval", "workers", "answers", left=2)
+    table = make_table("source", "kind", "errs", f"{level} interval", "workers", "answers", left=2)
     for source in sorted(learned.sources.values(), key=lambda source: source.error):
         ends = f"{share(source.low)} to {share(source.high)}"
         counts = f"{source.workers:,}", f"{source.answers:,}"
-        table.add_row(_short(source.name), source.kind, share(source.error), ends, *counts)
+        table.add_row(short_text(source.name), source.kind, share(source.error), ends, *counts)
     console.print(table)
     console.print()
 
@@ -100,13 +83,13 @@ def _workers(console: Any, learned: Any) -> None:
     cut = len(workers) > MOST_WORKERS
     shown = [*workers[:half], *workers[-half:]] if cut else workers
     level = f"{100 * learned.level:.3g} %"
-    table = _table("worker", "errs", f"{level} interval", "skill", "answers", "agrees")
+    table = make_table("worker", "errs", f"{level} interval", "skill", "answers", "agrees")
     for place, worker in enumerate(shown):
         if cut and place == half:
             table.add_row(f"… {plural(len(workers) - len(shown), 'worker')} between", style="dim")
         spread = (worker.high - worker.low) / 2
         table.add_row(
-            _short(worker.name, WORKER),
+            short_text(worker.name, WORKER),
             share(worker.error),
             f"{share(worker.error_low)} to {share(worker.error_high)}",
             f"{worker.skill:+.2f} ± {spread:.2f}",
@@ -122,13 +105,13 @@ def _errors(console: Any, learned: Any) -> None:
     problem = learned.problem
     fits = max(1, (console.width - NAME - 2) // (CELL + 2))
     rows, columns, half, definite = worst_cells(learned, MOST_QUESTIONS, fits)
-    table = _table("error, in %", *(short(problem.classes[c], CELL) for c in columns))
+    table = make_table("error, in %", *(short(problem.classes[c], CELL) for c in columns))
     for q in rows:
         cells = [
             _cell(float(problem.worker_error[q, c]), float(half[q, c])) if definite[q, c] else "–"
             for c in columns
         ]
-        table.add_row(_short(problem.text(q)), *cells)
+        table.add_row(short_text(problem.text(q)), *cells)
     console.print(table)
     left = []
     if len(rows) < problem.n_questions:
@@ -150,9 +133,9 @@ def _pairs(console: Any, learned: Any) -> None:
     pairs = [pair for pair in confused_pairs(learned) if pair.shared >= 0.01]
     if not pairs:
         return
-    table = _table("still confused", "with", "shared", left=2)
+    table = make_table("still confused", "with", "shared", left=2)
     for pair in pairs[:MOST_PAIRS]:
-        table.add_row(_short(pair.first), _short(pair.second), share(pair.shared))
+        table.add_row(short_text(pair.first), short_text(pair.second), share(pair.shared))
     console.print(table)
     rest = len(pairs) - MOST_PAIRS
     more = f"; {plural(rest, 'more pair')} above 1 %" if rest > 0 else ""
@@ -170,11 +153,11 @@ def _assumed(console: Any, learned: Any) -> None:
         + (":" if outside else ".")
     )
     if outside:
-        table = _table("question", "class", "assumed", "learned", "interval", left=2)
+        table = make_table("question", "class", "assumed", "learned", "interval", left=2)
         for cell in outside[:MOST_PAIRS]:
             table.add_row(
-                _short(cell.question),
-                _short(cell.cls),
+                short_text(cell.question),
+                short_text(cell.cls),
                 share(cell.assumed),
                 share(cell.learned),
                 f"{share(cell.low)} to {share(cell.high)}",

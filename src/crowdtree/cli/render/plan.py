@@ -10,6 +10,7 @@ import numpy as np
 from crowdtree import io as files
 from crowdtree.cli import render
 from crowdtree.cli.options import PlanOutputs
+from crowdtree.cli.render.tables import make_table
 from crowdtree.core.errors import listing
 from crowdtree.core.evaluation import Evaluation
 from crowdtree.core.problem import Problem
@@ -199,11 +200,7 @@ def _leaf_words(facts: Facts, leaf: int) -> list[tuple[str, str]]:
 
 def show_levels(console: Any, value: Evaluation) -> None:
     """Print the level table: entropy, error and scores."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("level", "sets", "entropy (bits)", "g", "b", "F^m", "F^c"):
-        table.add_column(name, justify="right")
+    table = make_table("level", "sets", "entropy (bits)", "g", "b", "F^m", "F^c", left=0)
     for level in value.plan.levels:
         scores = (level.g, level.b, level.fm, level.fc)
         table.add_row(

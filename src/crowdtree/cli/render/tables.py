@@ -6,26 +6,40 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from crowdtree.core.fixed_plan import Plan
-from crowdtree.core.text import number, percent, percent_range, plural
+from crowdtree.core.text import number, percent, percent_range, plural, short
 
 MOST_POINTS = 12
+NAME = 24
+"""Most characters of a name in a table."""
+
+
+def make_table(*columns: str, left: int = 1, wrap: bool = False) -> Any:
+    """Make a table without lines: so many columns of text, then numbers."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for i, name in enumerate(columns):
+        table.add_column(Text(name), justify="left" if i < left else "right", no_wrap=not wrap)
+    return table
+
+
+def short_text(name: str, most: int = NAME) -> Any:
+    """Cut a long name, in which nothing is markup."""
+    from rich.text import Text
+
+    return Text(short(name, most))
 
 
 def show_choices(console: Any, choices: Any) -> None:
     """Print the choices for a goal, the recommended one first, and what is proven about them."""
-    from rich.table import Table
-
     console.print(f"[bold]{choices.headline}[/]")
     console.print(f"{choices.reason}\n")
     columns: list[tuple[str, str, Callable[[float], str]]]
     columns = [("answers", "answers", number), ("wrong", "error", percent)]
     columns += [] if choices.price is None else [("cost", "cost", number)]
     columns += [] if choices.problem.loss is None else [("loss", "risk", number)]
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("plan", no_wrap=True)
-    for name, _, _ in columns:
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("wrong, 95 %", justify="right", no_wrap=True)
+    table = make_table("plan", *(name for name, _, _ in columns), "wrong, 95 %")
     for choice in choices.choices:
         row = choice.performance
         sure = "exact" if row.exact else percent_range(*row.error.interval)
@@ -41,13 +55,10 @@ def show_choices(console: Any, choices: Any) -> None:
 
 def show_mixes(console: Any, choices: Any) -> None:
     """Print mixes of sources, the chosen one first, with the cost of each source."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("mix")
     mixes, sources = choices.mixes, list(choices.mixes[0].cost)
-    for name in ("cost", "wrong", *sources):
-        table.add_column(name, justify="right", min_width=min(len(name), 6))
+    table = make_table("mix", "cost", "wrong", *sources, wrap=True)
+    for column in table.columns[1:]:
+        column.min_width = min(len(column.header), 6)
     for name, mix in zip(choices.mix_names, mixes, strict=True):
         found = mix.performance
         if found is None:
@@ -63,17 +74,15 @@ def show_mixes(console: Any, choices: Any) -> None:
 
 def show_frontier(console: Any, points: Any, chosen: Any, *, priced: bool, undecided: bool) -> None:
     """Print the frontier as a small table, evenly thinned, the chosen plan marked."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="dim")
     paid = ["price"] if priced else []
     left = ["undecided", "wrong of the others"] if undecided else ["misclassified", "additive"]
     costly = len(points) > 0 and points[0].plan.tree.problem.loss is not None
     if costly and not undecided:
         left = ["expected loss", "misclassified"]
-    for name in (*paid, "answers per item", *left, "votes", "proof"):
-        # names of several words may take two lines, the others must not be cut
-        table.add_column(name, justify="right", min_width=max(map(len, name.split())))
+    names = (*paid, "answers per item", *left, "votes", "proof")
+    table = make_table(*names, left=0, wrap=True)
+    for column, name in zip(table.columns, names, strict=True):
+        column.min_width = max(map(len, name.split()))  # two lines are fine, but no cut word
     step = max(1, -(-len(points) // MOST_POINTS))
     shown = sorted({*range(0, len(points), step), len(points) - 1})
     rows = [(points[place], None) for place in shown]
@@ -113,15 +122,9 @@ def show_policies(console: Any, rows: Any, costs: Sequence[float] | None = None)
     Where mistakes have different costs, the expected loss comes before the error. `costs` are the
     prices per item, one per row.
     """
-    from rich.table import Table
-
     costly = rows[0].problem.loss is not None
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("policy", no_wrap=True)
-    paid = [] if costs is None else ["price"]
-    loss = ["loss"] if costly else []
-    for name in ("answers", "95 %", *paid, *loss, "wrong", "95 %", "x floor"):
-        table.add_column(name, justify="right", no_wrap=True)
+    paid = [*([] if costs is None else ["price"]), *(["loss"] if costly else [])]
+    table = make_table("policy", "answers", "95 %", *paid, "wrong", "95 %", "x floor")
     for index, row in enumerate(rows):
         wrong = row.misclassification
         times = "" if row.times_the_floor != row.times_the_floor else number(row.times_the_floor)

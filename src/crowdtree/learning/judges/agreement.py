@@ -7,7 +7,8 @@ from itertools import combinations
 
 import numpy as np
 
-from crowdtree.learning.judges.intervals import FloatArray, Interval, bootstrap
+from crowdtree.core.arrays import FloatArray
+from crowdtree.learning.judges.intervals import Interval, bootstrap
 from crowdtree.learning.judges.question import IntArray, QuestionAnswers
 from crowdtree.learning.judges.result import Agreement
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.stats import Z95, wilson_interval
 
-FloatArray = NDArray[np.float64]
 REPLICATES = 1000
 _CELLS = 4_000_000  # weights that are drawn at a time
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.learning.judges.intervals import FloatArray
+from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.learning.judges.result import Reference
 
 IntArray = NDArray[np.integer[Any]]
@@ -67,7 +67,7 @@ class LeaveOneOut:
         chance = self.truth[np.arange(len(label)), np.maximum(label, 0)]
         return np.where(label >= 0, chance, 0.0)
 
-    def by_item(self, values: FloatArray, rows: NDArray[np.bool_]) -> FloatArray:
+    def by_item(self, values: FloatArray, rows: BoolArray) -> FloatArray:
         """Mean of the values over the people of each item that has such rows."""
         means = self._by_every_item(values, rows)
         return means[np.isfinite(means)]
@@ -81,7 +81,7 @@ class LeaveOneOut:
         gain = (joined - plurality(self.votes))[np.arange(len(label)), self.target]
         return self._by_every_item(gain, (label >= 0) & (self.votes.sum(axis=1) > 0))
 
-    def _by_every_item(self, values: FloatArray, rows: NDArray[np.bool_]) -> FloatArray:
+    def _by_every_item(self, values: FloatArray, rows: BoolArray) -> FloatArray:
         total = np.bincount(self.item[rows], (self.weight * values)[rows], self.items)
         answered = np.bincount(self.item[rows], minlength=self.items) > 0
         return np.where(answered, total, np.nan)

@@ -9,9 +9,9 @@ from itertools import combinations
 
 import numpy as np
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.text import rounded_up
 from crowdtree.learning.judges.intervals import (
-    FloatArray,
     Interval,
     bootstrap,
     mean_difference,

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.calibration import FEW
 from crowdtree.core.checking import check_call
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
@@ -27,7 +28,6 @@ from crowdtree.policies.replay import class_codes
 
 __all__ = ["Exponent", "Opinions", "opinions_of"]
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.policies.base import normalised
 
 __all__ = ["blend", "fit_exponents", "fit_scaled", "profile_interval"]
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Loss = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
 """A convex loss with its gradient and its second derivatives."""

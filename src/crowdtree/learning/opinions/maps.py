@@ -15,12 +15,12 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.stats import mean_half_width
 from crowdtree.learning.opinions.exponents import blend, fit_exponents, fit_scaled
 
 __all__ = ["Map", "Views", "choose_map", "fit_map", "splits"]
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Kind = Literal["ignored", "as stated", "scaled", "confusion"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.checking import check_call
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural
 
 __all__ = ["Stated", "opinions_of", "read_sources"]
 
-FloatArray = NDArray[np.float64]
 ROUNDING = 1e-3
 """How far a row may be from 1 without a note: stated probabilities are rounded."""
 

@@ -15,8 +15,8 @@ from crowdtree.server.prolific.client import Client, ProlificError, whole
 from crowdtree.server.prolific.ledger import Ledger, Payment, look, record
 from crowdtree.server.prolific.people import SubmissionRow, chosen, submission_rows
 from crowdtree.server.prolific.study import in_cents, written
+from crowdtree.server.settings.money import MICRO
 from crowdtree.server.store import Store
-from crowdtree.server.store.settings import MICRO
 from crowdtree.server.store.types import JsonObject
 
 Outcome = Literal["paid", "unpaid"]
@@ -51,7 +51,7 @@ def pay_bonuses(
     payment = None
     if owed and not dry_run:
         payment = _pay(store, client, number, study, owed, before, ledger)
-    total = written(sum(owed.values()), campaign.settings.currency)
+    total = written(sum(owed.values()), campaign.settings.money.currency)
     verb = "to pay" if dry_run else "paid"
     return {
         "campaign": number,

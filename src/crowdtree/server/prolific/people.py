@@ -13,10 +13,11 @@ from crowdtree.core.text import plural
 from crowdtree.server.prolific.client import Client, Json, ProlificError
 from crowdtree.server.prolific.ledger import look, record
 from crowdtree.server.prolific.studies import status_of
+from crowdtree.server.settings.model import Settings
+from crowdtree.server.settings.money import MICRO
 from crowdtree.server.store import Store
 from crowdtree.server.store.db.tables import workers
 from crowdtree.server.store.queries.export import worker_name
-from crowdtree.server.store.settings import MICRO, Settings
 from crowdtree.server.store.types import JsonObject
 
 LEAST_MESSAGE = 100
@@ -106,13 +107,13 @@ def _row(
         "participant": participant,
         "status": status_of(found),
         "started_at": found.get("started_at"),
-        "code_matches": code == settings.completion_code if code else None,
+        "code_matches": code == settings.money.completion_code if code else None,
         "worker": None if worker is None else worker.id,
         "name": "" if worker is None else worker_name(worker.id, worker.name),
         "worker_status": "" if worker is None else worker.status,
         "accepted": 0 if worker is None else worker.accepted,
         "earned": 0.0 if worker is None else worker.earned / MICRO,
-        "complete": worker is not None and worker.accepted >= settings.least_answers,
+        "complete": worker is not None and worker.accepted >= settings.money.min_answers_for_code,
     }
 
 

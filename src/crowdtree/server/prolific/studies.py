@@ -192,7 +192,7 @@ def _note_move(store: Store, number: int, move: Move, study: str, state: str) ->
 def _result(campaign: Campaign, found: Json, changed: bool, move: Move | None = None) -> JsonObject:
     names = ("total_available_places", "reward", "estimated_completion_time")
     places, cents, minutes = (whole(found.get(name), name) for name in names)
-    currency = campaign.settings.currency
+    currency = campaign.settings.money.currency
     hourly = written(round(cents * 60 / max(minutes, 1)), currency)
     text = (
         f"{places} participants, {written(cents, currency)} each for about {minutes} min "

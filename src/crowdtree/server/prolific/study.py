@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from crowdtree.core.errors import CrowdtreeError, one_line
+from crowdtree.server.settings.model import Settings
+from crowdtree.server.settings.money import MICRO
 from crowdtree.server.store.db.campaign_row import Campaign
-from crowdtree.server.store.settings import MICRO, Settings
 from crowdtree.server.store.types import JsonObject
 
 CENT = MICRO // 100
@@ -63,13 +64,13 @@ def internal_name(campaign: Campaign, attempt: int) -> str:
 
 def code_for(campaign: Campaign) -> str:
     """The completion code of the study: the campaign's, or a derived one that nobody can guess."""
-    if campaign.settings.personal_codes:
+    if campaign.settings.money.personal_codes:
         raise CrowdtreeError(
-            "prolific: personal_codes is on, but all participants of a study need the same code; "
-            "switch personal_codes off"
+            "prolific: money.personal_codes is on, but all participants of a study need the same "
+            "code; switch money.personal_codes off"
         )
     made = base64.b32encode(_derived(campaign.secret, "completion")).decode()[:10]
-    return campaign.settings.completion_code or made
+    return campaign.settings.money.completion_code or made
 
 
 def study_body(campaign: Campaign, wish: Wish, token: str, attempt: int) -> JsonObject:
@@ -81,7 +82,7 @@ def study_body(campaign: Campaign, wish: Wish, token: str, attempt: int) -> Json
     return {
         "name": title,
         "internal_name": internal_name(campaign, attempt),
-        "description": wish.description.strip() or settings.instructions.strip() or title,
+        "description": wish.description.strip() or settings.tasks.instructions.strip() or title,
         "external_study_url": _address(settings, wish.url, token),
         "prolific_id_option": "url_parameters",
         "completion_codes": [
@@ -98,44 +99,47 @@ def study_body(campaign: Campaign, wish: Wish, token: str, attempt: int) -> Json
 
 def settings_after(campaign: Campaign) -> dict[str, object]:
     """Settings that send participants back to the study with its code, where they are not set."""
-    code, now = code_for(campaign), campaign.settings
-    wanted = {"completion_code": code, "return_url": RETURN + code}
-    return {name: value for name, value in wanted.items() if not getattr(now, name)}
+    code, now = code_for(campaign), campaign.settings.values()
+    wanted = {"money.completion_code": code, "money.return_url": RETURN + code}
+    return {name: value for name, value in wanted.items() if not now[name]}
 
 
 def _check(settings: Settings, wish: Wish) -> None:
-    if not 1 <= wish.places <= settings.most_workers:
+    if not 1 <= wish.places <= settings.people.max_workers:
         raise CrowdtreeError(
-            f"places: expected 1 to most_workers ({settings.most_workers}), got {wish.places}"
+            f"places: expected 1 to people.max_workers ({settings.people.max_workers}), "
+            f"got {wish.places}"
         )
     if not 0 < wish.seconds <= 3600:
         raise CrowdtreeError(f"seconds: expected up to 3600 per answer, got {wish.seconds:g}")
-    if settings.currency.upper() not in CURRENCIES:
+    if settings.money.currency.upper() not in CURRENCIES:
         raise CrowdtreeError(
-            f"settings: currency: Prolific pays in GBP or USD, got {settings.currency!r}"
+            "settings: money.currency: Prolific pays in GBP or USD, got "
+            f"{settings.money.currency!r}"
         )
-    if settings.participants == "signed":
+    if settings.people.may_join == "signed":
         raise CrowdtreeError(
-            "settings: participants: Prolific does not sign ids; expected named, got signed"
+            "settings: people.may_join: Prolific does not sign ids; expected named, got signed"
         )
 
 
 def _reward(settings: Settings) -> int:
     """Minor units for the answers that a participant must give."""
-    reward = in_cents(settings.price_micros * settings.least_answers)
+    reward = in_cents(settings.money.price_micros * settings.money.min_answers_for_code)
     if not reward:
         raise CrowdtreeError(
-            "settings: price: a study needs a reward; set price, and least_answers to the accepted "
-            "answers that it is for"
+            "settings: money.price: a study needs a reward; set a price, and "
+            "money.min_answers_for_code to the accepted answers that it is for"
         )
     return reward
 
 
 def _minutes(settings: Settings, wish: Wish) -> int:
-    minutes = max(1, math.ceil(settings.least_answers * wish.seconds / 60))
+    answers = settings.money.min_answers_for_code
+    minutes = max(1, math.ceil(answers * wish.seconds / 60))
     if minutes > MOST_MINUTES:
         raise CrowdtreeError(
-            f"seconds: {settings.least_answers} answers (least_answers) would take {minutes} "
+            f"seconds: {answers} answers (money.min_answers_for_code) would take {minutes} "
             "minutes; a study may take less than a day"
         )
     return minutes
@@ -148,7 +152,7 @@ def _address(settings: Settings, url: str, token: str) -> str:
             "url: Prolific sends participants to an https address; expected the public one of the "
             f"server, such as https://label.example, got {one_line(url)}"
         )
-    name = settings.participant_parameter or "participant"
+    name = settings.people.participant_parameter or "participant"
     query = f"{name}={{{{%PROLIFIC_PID%}}}}&STUDY_ID={{{{%STUDY_ID%}}}}"
     return f"{url.rstrip('/')}/join/{token}?{query}&SESSION_ID={{{{%SESSION_ID%}}}}"
 

@@ -52,7 +52,7 @@ class Standing(NamedTuple):
 
 
 class Certifying:
-    """Brings campaigns with the setting `certify` to their certificate."""
+    """Brings campaigns with the setting `finish.max_wrong_labels` to their certificate."""
 
     def __init__(self, cache: ServingCache) -> None:
         self.cache = cache
@@ -61,7 +61,7 @@ class Certifying:
     def step(self, connection: Connection, number: int) -> Standing:
         """Do what is due in a campaign whose items are all labelled."""
         campaign = get_campaign(connection, number, lock=True)
-        wanted = campaign.settings.certify
+        wanted = campaign.settings.finish.max_wrong_labels
         labelled = tally(connection, number).get(ItemStatus.LABELLED.label, 0)
         if wanted is None or not labelled:
             return Standing("")
@@ -81,7 +81,7 @@ class Certifying:
         self, connection: Connection, campaign: Campaign, row: AuditRow, wanted: float
     ) -> bool:
         """Whether checks alone may certify the labels as they are, at a bearable number."""
-        claims, most = row.claims, campaign.settings.most_checks
+        claims, most = row.claims, campaign.settings.finish.max_checks
         if claims["checks"] >= FEW_CHECKS and claims["estimate"] > FAR * wanted:
             return False
         done = sum(checking.results_of(connection, campaign.id).values())
@@ -165,12 +165,12 @@ class Certifying:
 
     def _why_not(self, connection: Connection, campaign: Campaign, rounds: int) -> str:
         """Why more answers cannot help; empty if they may."""
-        if campaign.settings.dedicated:
+        if campaign.settings.tasks.one_question_per_worker:
             return "each worker answers only one question"
         budget = connection.execute(
             sa.select(budgets).where(budgets.c.campaign_id == campaign.id)
         ).one_or_none()
-        if budget is not None and budget.spent + campaign.settings.price_micros > budget.cap:
+        if budget is not None and budget.spent + campaign.settings.money.price_micros > budget.cap:
             return "the budget is spent"
         if rounds < MOST_ROUNDS:
             return ""

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.learning.trust import MAJORITY
 from crowdtree.server.rules.certificates import ASKING, Certifying, Standing
 from crowdtree.server.rules.revised_items import Revising
+from crowdtree.server.settings.model import Settings, stored_settings
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import (
@@ -32,7 +33,6 @@ from crowdtree.server.store.serving.item import FINAL, FINISHED, NEVER_ASKED, UN
 from crowdtree.server.store.serving.settle import settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 from crowdtree.server.store.serving.worker_quality import apply_judgements
-from crowdtree.server.store.settings import Settings, stored_settings
 
 log = logging.getLogger("crowdtree.server.store")
 OPEN_AT_ONCE = 200
@@ -152,7 +152,7 @@ class Maintenance:
         now = self.cache.clock()
         unfinished = exists(connection, sql.ANY_UNFINISHED, campaign=number)
         unfinished = unfinished or self._may_be_revised(connection, number, settings)
-        over = settings.finish_by_itself and not unfinished
+        over = settings.finish.automatically and not unfinished
         # counted once: while a campaign waits, nothing is set aside
         if over and not said and (text := _set_aside_by_people(connection, number)):
             set_status(connection, number, "paused", now, text, "server")
@@ -174,23 +174,27 @@ class Maintenance:
                 note(connection, now, "out of reach", number, detail, "server")
             if waiting.reason == LEFT_TO_OWNER:
                 note(connection, now, "left to owner", number, {"text": waiting.reason}, "server")
-        if over or settings.budget is None:
+        if over or settings.money.budget is None:
             return waiting.reason == ASKING
         budget = connection.execute(
             sa.select(budgets).where(budgets.c.campaign_id == number)
         ).one_or_none()
-        if budget and not budget.reserved and budget.spent + settings.price_micros > budget.cap:
+        if (
+            budget
+            and not budget.reserved
+            and budget.spent + settings.money.price_micros > budget.cap
+        ):
             set_status(connection, number, "paused", now, "the budget is spent", "server")
             note(connection, now, "budget spent", number, actor="server")
         return False
 
     def _standing(self, connection: Connection, number: int, settings: Settings) -> Standing:
         """Why a campaign whose items are all labelled does not finish."""
-        if settings.certify is not None:
+        if settings.finish.max_wrong_labels is not None:
             found = self.certifying.step(connection, number)
             if found.reason or found.claims is not None:
                 return found
-        if settings.provisional and self._rests_on_strangers(connection, number):
+        if settings.labels.require_trusted_answer and self._rests_on_strangers(connection, number):
             return Standing(LEFT_TO_OWNER)
         return Standing("")
 
@@ -207,7 +211,7 @@ class Maintenance:
         """Whether answers are left that may still show that the table is wrong."""
         if not exists(connection, ANY_UNREAD, campaign=number):
             return False
-        return settings.adapts(get_campaign(connection, number).policy["policy"])
+        return settings.table.revises(get_campaign(connection, number).policy["policy"])
 
 
 def _set_aside_by_people(connection: Connection, number: int) -> str:

@@ -6,7 +6,7 @@ has had the question (or the item, where a worker sees an item only once, or whe
 people's answers), is dedicated to another question, or is not known where the label waits for
 somebody who is (:mod:`~crowdtree.server.store.serving.newcomers`). Any present worker who may
 answer an item gets it sooner or later, so stalled items are exactly those that need somebody else.
-The owner sees their number; after ``give_up_seconds`` they are set aside.
+The owner sees their number; after ``labels.close_stalled_after_seconds`` they are set aside.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class StalledItems:
         found.stalled = [item for item in found.stalled if item not in known]
         found.fine = [item for item in found.fine if item in known]
         found.fine += self._no_longer_stalled(connection, number)
-        patience = campaign.settings.give_up_seconds
+        patience = campaign.settings.labels.close_stalled_after_seconds
         now = self.clock()
         # After a restart, wait before giving up: workers may have come back in the meantime.
         if patience is not None and now - self.began >= min(patience, AWAY_SECONDS):
@@ -193,7 +193,7 @@ class StalledItems:
             connection,
             CANDIDATES,
             campaign=campaign.id,
-            people=campaign.settings.people_first,
+            people=campaign.settings.min_people_before_repeat,
             after=after,
             all=int(ids is None),
             ids=list(ids or ()),
@@ -208,7 +208,7 @@ class StalledItems:
             PRESENT,
             campaign=campaign.id,
             since=self.clock() - AWAY_SECONDS,
-            most=campaign.settings.answers_per_worker or UNLIMITED,
+            most=campaign.settings.tasks.max_answers_per_worker or UNLIMITED,
             limit=MOST_WORKERS,
         )
 
@@ -239,7 +239,7 @@ class StalledItems:
         present: Sequence[PresentWorker],
     ) -> set[int]:
         """Find items of which a present worker may be asked another question than the open one."""
-        if campaign.settings.one_question_per_item or not ids:
+        if campaign.settings.tasks.one_question_per_item or not ids:
             return set()
         log: dict[int, list[sql.LogLine]] = {}
         for line in fetch(connection, sql.LOG, ids=ids):

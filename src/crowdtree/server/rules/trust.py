@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.learning.trust import Answered, Suspicion, Trust, assess
+from crowdtree.server.settings.model import Settings, stored_settings
 from crowdtree.server.store.corrections.excluding import exclude
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import get_campaign, last_line, touch
@@ -29,7 +30,6 @@ from crowdtree.server.store.serving.cache import ServingCache
 from crowdtree.server.store.serving.newcomers import waits
 from crowdtree.server.store.serving.settle import settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
-from crowdtree.server.store.settings import Settings, stored_settings
 
 if TYPE_CHECKING:
     from crowdtree.server.store import Store
@@ -105,7 +105,7 @@ class Trusting:
 
     def look(self, store: Store, number: int, settings: Settings) -> int:
         """Assess the workers of a campaign, and act on it; counts the questions that opened."""
-        if settings.provisional or settings.pause_suspects:
+        if settings.labels.require_trusted_answer or settings.checks.pause_suspects:
             trust, present = store.read(partial(_assessed, number=number))
             store.write(partial(self._apply, number, settings, trust, present))
         opened = 0
@@ -131,7 +131,7 @@ class Trusting:
             known = row.known
             if row.id in trust.suspected and row.known != VOUCHED[1]:
                 known = ""
-                if settings.pause_suspects and row.status == "active":
+                if settings.checks.pause_suspects and row.status == "active":
                     self._pause(connection, number, row.id, trust.suspected[row.id])
                     excluded.append(row.id)
             elif row.status == "paused" and row.status_reason.startswith(SUSPECTED):

@@ -269,7 +269,7 @@ class Watching:
                     found.monitor.adopt(revision)
             found.monitor.revised_after = after  # one that was refused is not stored
         found.monitor.past = past
-        found.monitor.adapt = campaign.settings.adapts(campaign.policy.to_dict()["policy"])
+        found.monitor.adapt = campaign.settings.table.revises(campaign.policy.to_dict()["policy"])
         return found, past
 
     # ---------------------------------------------------------------- writing

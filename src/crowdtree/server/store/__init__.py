@@ -47,19 +47,16 @@ from crowdtree.server.store.serving.commands import (
     Transaction,
 )
 from crowdtree.server.store.serving.writer import BatchWriter
-from crowdtree.server.store.settings import Settings, checked_settings
 
 __all__ = [
     "ExpireLeases",
     "Next",
     "NotFound",
     "Refused",
-    "Settings",
     "Store",
     "Submit",
     "Transaction",
     "Unavailable",
-    "checked_settings",
 ]
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ import hmac
 import secrets
 from functools import lru_cache
 
-from crowdtree.server.store.settings import Settings
+from crowdtree.server.settings.model import Settings
 
 MOST_ENDING = 4
 """Longest extension of a file name that is kept."""
@@ -55,7 +55,11 @@ def personal_code(secret: str, worker: int) -> str:
 
 def code_of(settings: Settings, secret: str, worker: int) -> str:
     """The completion code that a worker gets; empty where the campaign gives none."""
-    return personal_code(secret, worker) if settings.personal_codes else settings.completion_code
+    return (
+        personal_code(secret, worker)
+        if settings.money.personal_codes
+        else settings.money.completion_code
+    )
 
 
 def signing_key(secret: str, number: int) -> str:

@@ -55,7 +55,7 @@ class Feedback(TypedDict):
 def agree(connection: Connection, token_hash: str, mark: str, now: float) -> None:
     """Record that a worker agrees to the text that `mark` identifies, if it still applies."""
     number, worker = tokens.worker_of(connection, token_hash, now)
-    if mark != get_campaign(connection, number).settings.consent_mark or not mark:
+    if mark != get_campaign(connection, number).settings.tasks.consent_mark or not mark:
         raise Refused("consent")
     new = (workers.c.id == worker, workers.c.consent != mark)
     connection.execute(workers.update().where(*new).values(consent=mark, consented_at=now))
@@ -79,7 +79,9 @@ def learner(
     worker: int | None = None,
 ) -> Learner:
     """Somebody who has practised with some of the training items of a campaign."""
-    gold = fetch(connection, sql.GOLD_ITEMS, campaign=campaign.id)[: campaign.settings.training]
+    gold = fetch(connection, sql.GOLD_ITEMS, campaign=campaign.id)[
+        : campaign.settings.checks.practice_items
+    ]
     policy = campaign.make_policy()
     return Learner(worker, trained, campaign, policy, lessons(policy, gold, only))
 
@@ -89,7 +91,7 @@ def _worker(connection: Connection, token_hash: str, now: float) -> Learner:
     campaign = get_campaign(connection, number)
     columns = (workers.c.question, workers.c.trained, workers.c.answers, workers.c.consent)
     row = connection.execute(sa.select(*columns).where(workers.c.id == worker)).one()
-    if row.consent != campaign.settings.consent_mark and campaign.settings.consent_mark:
+    if row.consent != campaign.settings.tasks.consent_mark and campaign.settings.tasks.consent_mark:
         raise Refused("consent")
     found = learner(connection, campaign, row.trained, row.question, worker)
     return found._replace(lessons=[]) if row.answers else found

@@ -13,7 +13,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from crowdtree.server.store import ExpireLeases, Store
 from crowdtree.server.web import background, pages
@@ -32,7 +32,6 @@ from crowdtree.server.web.api import (
     worker,
 )
 from crowdtree.server.web.errors import add_handlers
-from crowdtree.server.web.fast_path import FastPath
 from crowdtree.server.web.headers import Guard
 from crowdtree.server.web.limits import BodyLimit
 from crowdtree.server.web.pages.base import error_page
@@ -44,22 +43,15 @@ SWEEP_SECONDS = 1.0
 
 
 class Application(FastAPI):
-    """The framework behind the guard and the fast path, which skips what it does per request."""
+    """The framework behind the guard, whose headers failures have as well."""
 
-    front: ASGIApp
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        scope["app"] = self
-        await self.front(scope, receive, send)
-
-    def put_behind(self, state: AppState) -> None:
-        """Put the framework behind what looks at requests first."""
-        behind = FastPath(super().__call__, state)
-        self.front = Guard(behind, media=state.media.origin if state.media else "")
-        if state.options.trusted_hosts:
-            hosts = list(state.options.trusted_hosts)
-            self.front = TrustedHostMiddleware(self.front, allowed_hosts=hosts)
+    def build_middleware_stack(self) -> ASGIApp:
+        """Put the guard before everything else."""
+        state: AppState = self.state.crowdtree
+        media = state.media.origin if state.media else ""
+        guarded = Guard(super().build_middleware_stack(), media)
+        hosts = state.options.trusted_hosts
+        return TrustedHostMiddleware(guarded, allowed_hosts=hosts) if hosts else guarded
 
 
 def create_app(store: Store, options: Options | None = None, **changes: Any) -> FastAPI:
@@ -85,12 +77,12 @@ def create_app(store: Store, options: Options | None = None, **changes: Any) -> 
         redirect_slashes=False,  # it would redirect to whatever the Host header names
         redoc_url=None,
         openapi_url="/api/openapi.json" if state.options.docs else None,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics has its own
     )
     app.state.crowdtree = state
     _add_routes(app, state)
     add_handlers(app, error_page)
     app.add_middleware(BodyLimit)
-    app.put_behind(state)
     return app
 
 
@@ -102,6 +94,7 @@ def _version() -> str:
 
 
 def _add_routes(app: FastAPI, state: AppState) -> None:
+    app.router.routes[:0] = worker.quick.routes
     for module in (
         *(worker, sessions, people, transfer, media, audits, corrections, prolific, duplicates),
         *(items, owner, system),

@@ -35,8 +35,6 @@ MOST_PER_ADDRESS = 256
 MOST_SILENT = 1024
 SWEEP_SECONDS = 1.0
 LOG_SECONDS = 60.0
-WHOLE = "crowdtree.whole"
-"""Key of a scope: whether the whole body came with the headers."""
 
 
 class SilentConnections:
@@ -164,8 +162,6 @@ class GuardedProtocol(BaseProtocol):
         cycle = self.cycle
         if cycle is not before:
             self.silent.discard(self)
-            scope: dict[str, Any] = cast(Any, cycle.scope)
-            scope[WHOLE] = not cycle.more_body
         elif (cycle is None or cycle.response_complete) and self not in self.silent.since:
             self.silent.add(self)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
 from crowdtree.core.errors import CrowdtreeError
@@ -35,13 +36,14 @@ STATUS = {
 """HTTP status of the codes that the store and the services refuse with."""
 
 
-class HttpError(Exception):
-    """A refusal: status, case (see :class:`crowdtree.server.store.Refused`), sentence."""
+class HttpError(HTTPException):
+    """A refusal: status, case (see :class:`crowdtree.server.store.Refused`), sentence, headers."""
 
-    def __init__(self, status: int, case: str, message: str = "") -> None:
-        self.status, self.case = status, case
-        self.message = message or english(f"refused.{case}")
-        super().__init__(self.message)
+    def __init__(
+        self, status: int, case: str, message: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(status, message or english(f"refused.{case}"), headers)
+        self.case = case
 
 
 class Refusal(NamedTuple):
@@ -94,7 +96,7 @@ def add_handlers(app: FastAPI, page: Callable[[Request, int, str, str], Response
 
     @app.exception_handler(HttpError)
     async def _refused(_: Request, error: HttpError) -> Response:
-        return error_response(error.status, error.case, error.message)
+        return error_response(error.status_code, error.case, error.detail, error.headers)
 
     @app.exception_handler(CrowdtreeError)
     async def _mistake(_: Request, error: CrowdtreeError) -> Response:
@@ -109,7 +111,11 @@ def add_handlers(app: FastAPI, page: Callable[[Request, int, str, str], Response
         if "text/html" in request.headers.get("accept", ""):
             words = "Check the address, or go back." if error.status_code == 404 else error.detail
             return page(request, error.status_code, "http", words)
-        return error_response(error.status_code, "http", str(error.detail), error.headers)
+        return error_response(error.status_code, "http", error.detail, error.headers)
+
+    @app.exception_handler(ClientDisconnect)
+    async def _gone(_: Request, __: ClientDisconnect) -> Response:
+        return error_response(400, "gone", "The body did not come to its end.")
 
     @app.exception_handler(Exception)
     async def _failed(request: Request, error: Exception) -> Response:

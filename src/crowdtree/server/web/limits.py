@@ -8,8 +8,9 @@ import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from crowdtree.server.web.errors import Refusal, error_response
+from crowdtree.server.web.errors import HttpError
 from crowdtree.server.web.headers import clean_path
+from crowdtree.server.web.roles import SAFE
 
 log = logging.getLogger("crowdtree.server.web")
 KIB, MIB, GIB = 2**10, 2**20, 2**30
@@ -22,8 +23,8 @@ LARGE = (
 
 BODY_SECONDS, SLOWEST = 20.0, 16 * KIB
 """Time that every body gets, and the bytes for which it gets a second more."""
-PACKED = Refusal(415, "packed", "Send the body uncompressed.")
-SLOW = Refusal(408, "slow", "The body came too slowly. Send it again.")
+CLOSE = {"connection": "close"}
+"""Headers of refusals that leave a body unread."""
 
 
 def body_limit(path: str) -> int:
@@ -35,12 +36,8 @@ def body_limit(path: str) -> int:
     return next((most for ending, most in LARGE if path.rstrip("/").endswith(ending)), SMALL)
 
 
-class Unread(Exception):
-    """A body is too large or too slow, and is not read to its end."""
-
-
 class BodyLimit:
-    """Refuse bodies that are too large, too slow or compressed.
+    """Refuse bodies that are too large, too slow or compressed, when they are read.
 
     A body may take 20 s, and a second more per 16 KiB that have arrived. Compressed bodies
     (``Content-Encoding``) are refused, so that none can expand without limit.
@@ -51,76 +48,55 @@ class BodyLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
-            await self.app(scope, receive, send)
-            return
-        most = body_limit(scope["path"])
-        headers = dict(scope["headers"])
-        if headers.get(b"content-encoding", b"identity") != b"identity":
-            await _refuse(PACKED, scope, receive, send)
-            return
-        length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > most:
-            await _refuse(_large(most), scope, receive, send)
-            return
-        body = _Body(receive, send, scope, most)
-        try:
-            await self.app(scope, body.receive, body.send)
-        except Unread:
-            await body.refuse()
+        if scope["type"] == "http" and scope["method"] not in SAFE:
+            receive = _Body(scope, receive).receive
+        await self.app(scope, receive, send)
 
 
 class _Body:
     """The body of one request while it arrives."""
 
-    def __init__(self, receive: Receive, send: Send, scope: Scope, most: int) -> None:
-        self._receive, self._send, self._scope = receive, send, scope
-        self.most = most
-        self.seen = 0
-        self.whole = self.refused = False
-        self.begin = time.monotonic()
-        self.problem: Refusal | None = None
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._scope, self._receive = scope, receive
+        self._most = 0
+        self._seen = 0
+        self._whole = False
+        self._begin = time.monotonic()
 
     async def receive(self) -> Message:
         """Receive the next part within the time limit, or a disconnection at any time."""
-        if self.whole:
+        if self._whole:
             return await self._receive()
-        left = self.begin + BODY_SECONDS + self.seen / SLOWEST - time.monotonic()
+        if not self._most:
+            self._check_headers()
         try:
-            async with asyncio.timeout(max(0.0, left)):
+            async with asyncio.timeout(self._seconds_left()):
                 message = await self._receive()
         except TimeoutError:
             log.warning("the body of %s came too slowly", clean_path(self._scope["path"]))
-            self.problem = SLOW
-            raise Unread from None
-        self.seen += len(message.get("body", b""))
-        self.whole = not message.get("more_body")
-        if self.seen > self.most:
-            self.problem = _large(self.most)
-            raise Unread
+            words = "The body came too slowly. Send it again."
+            raise HttpError(408, "slow", words, CLOSE) from None
+        self._seen += len(message.get("body", b""))
+        self._whole = not message.get("more_body")
+        self._check_size(self._seen)
         return message
 
-    async def send(self, message: Message) -> None:
-        """Send a part of the response; that of an application whose body was cut is replaced."""
-        if self.problem is None:
-            await self._send(message)
-        else:
-            await self.refuse()
+    def _check_headers(self) -> None:
+        self._most = body_limit(self._scope["path"])
+        for name, value in self._scope["headers"]:
+            if name == b"content-encoding" and value != b"identity":
+                raise HttpError(415, "packed", "Send the body uncompressed.", CLOSE)
+            if name == b"content-length":
+                self._check_size(int(value) if value.isdigit() else self._most + 1)
 
-    async def refuse(self) -> None:
-        """Say why the body was not read, once."""
-        if not self.refused and self.problem is not None:
-            self.refused = True
-            await _refuse(self.problem, self._scope, self._receive, self._send)
+    def _check_size(self, size: int) -> None:
+        if size > self._most:
+            words = f"The body is larger than {self._most // KIB:,} KiB."
+            raise HttpError(413, "large", words, CLOSE)
 
-
-def _large(most: int) -> Refusal:
-    return Refusal(413, "large", f"The body is larger than {most // KIB:,} KiB.")
-
-
-async def _refuse(refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
-    response = error_response(*refusal, headers={"connection": "close"})
-    await response(scope, receive, send)
+    def _seconds_left(self) -> float:
+        left = self._begin + BODY_SECONDS + self._seen / SLOWEST - time.monotonic()
+        return max(0.0, left)
 
 
 def client_address(scope: Scope) -> str:

@@ -12,8 +12,6 @@ from starlette.types import Scope
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 """Variable with the folder in which several processes of one server share their counts."""
-ROUTE = "crowdtree.route"
-"""Key of a scope whose route is served before the framework looks for it."""
 BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 30.0)
 
 # the start of the process says the same
@@ -51,8 +49,6 @@ def _series(route: str, method: str, status: int) -> tuple[Histogram, Counter]:
 
 def _route(scope: Scope) -> str:
     """Name the route, not the path: labels must be few, and paths may hold secrets."""
-    if ROUTE in scope:
-        return str(scope[ROUTE])
     if scope["path"].startswith("/static/"):
         return "/static"
     return str(getattr(scope.get("route"), "path", "other"))

@@ -126,7 +126,7 @@ def test_the_link_opens_the_page_and_leaves_the_address(app: Lab) -> None:
 
 
 def test_a_campaign_that_must_be_certified_waits_and_says_so(app: Lab) -> None:
-    number = labelled(app, certify=0.3)
+    number = labelled(app, max_wrong_labels=0.3)
     path = f"/api/campaigns/{number}"
     assert until(lambda: app.get(path).json()["status_reason"]) == "waiting for checks"
     page = app.get(f"/c/{number}").text
@@ -138,10 +138,10 @@ def test_a_campaign_that_must_be_certified_waits_and_says_so(app: Lab) -> None:
 
 
 def test_a_bound_out_of_reach_says_what_to_do(app: Lab) -> None:
-    number = labelled(app, certify=0.05, price=1.0, budget=1000.0)
+    number = labelled(app, max_wrong_labels=0.05, price=1.0, budget=1000.0)
     path = f"/api/campaigns/{number}"
     spent = {"budget": app.get(path).json()["spent"]}
-    app.client.patch(f"{path}/settings", json=spent, headers=app.owner)
+    app.client.patch(f"{path}/settings", json={"money": spent}, headers=app.owner)
     assert until(lambda: app.get(path).json()["status_reason"]) == "waiting for checks"
     who = auditor(app, number)
     for _ in range(2):

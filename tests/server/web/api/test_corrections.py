@@ -119,7 +119,7 @@ def test_unknown_workers_and_drafts_are_refused(app: Lab) -> None:
 @pytest.mark.usefixtures("full_skips")
 def test_items_set_aside_are_reopened(app: Lab) -> None:
     text = "task,text\na,x\nb,y\nc,z\n"
-    number = app.campaign(items=text, settings={"most_skips": 1, "finish_by_itself": False})
+    number = app.campaign(items=text, settings={"max_skips": 1, "automatically": False})
     base, who = f"/api/campaigns/{number}", app.worker(number)
     while (task := who.next()["task"]) is not None:
         who.call("skip", lease=task["lease"], key=task["lease"])

@@ -22,7 +22,7 @@ ROWS = "task,text,source\n" + "".join(f"i{k},text {k},book\n" for k in range(4))
 @pytest.fixture
 def labelled(app: Lab) -> tuple[Lab, int]:
     """A campaign whose items are all labelled."""
-    settings = {"pause_suspects": False, "finish_by_itself": False}
+    settings = {"pause_suspects": False, "automatically": False}
     number = app.campaign(items=ROWS, settings=settings)
     people = [app.worker(number) for _ in range(3)]
     while sum(who.work() is not None for who in people):

@@ -73,7 +73,7 @@ def test_pause_and_resume(app: Lab) -> None:
 
 
 def test_a_running_campaign_is_revised(app: Lab) -> None:
-    number = app.campaign(settings={"finish_by_itself": False, "price": 0.01})
+    number = app.campaign(settings={"automatically": False, "price": 0.01})
     workers = [app.worker(number) for _ in range(5)]
     while any([worker.work() for worker in workers]):  # noqa: C419 - everybody works
         pass

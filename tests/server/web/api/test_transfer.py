@@ -84,13 +84,14 @@ def test_gold_that_nobody_is_asked_about_is_pointed_out(app: Lab) -> None:
         headers={**app.owner, "content-type": "text/csv"},
     ).json()
     assert found["warnings"] == [
-        "1 gold item is never asked about: set gold_rate (such as 0.1) or gold_first above 0"
+        "1 gold item is never asked about: set checks.gold_rate (such as 0.1) or "
+        "checks.gold_first above 0"
     ]
     pages = (f"/c/{number}", f"/c/{number}/items", f"/c/{number}/share")
     words = ("never asked about", "nobody is asked about it", "nobody is asked about it")
     for page, said in zip(pages, words, strict=True):
         assert said in app.get(page).text, page
-    change = {"gold_rate": 0.1}
+    change = {"checks": {"gold_rate": 0.1}}
     app.client.patch(f"/api/campaigns/{number}/settings", json=change, headers=app.owner)
     for page, said in zip(pages, words, strict=True):
         assert said not in app.get(page).text, page

@@ -90,7 +90,7 @@ def skipped(worker: Worker) -> bool:
 
 def test_skips_set_an_item_aside_with_the_reason(app: Lab) -> None:
     items = "task\n" + "".join(f"{k}\n" for k in range(6))
-    number = app.campaign(items, example="table1", workers=0, settings={"most_skips": 2})
+    number = app.campaign(items, example="table1", workers=0, settings={"max_skips": 2})
     workers = [app.worker(number) for _ in range(2)]
     for worker in workers:
         for _ in range(FULL_RECORD):
@@ -132,7 +132,7 @@ def test_next_again_gives_the_same_question_until_it_is_held(app: Lab) -> None:
 
 
 def test_items_in_progress_come_first_and_the_question_stays_the_same(app: Lab) -> None:
-    number = app.campaign(example="table1", workers=0, settings={"show_task": True})
+    number = app.campaign(example="table1", workers=0, settings={"show_item_names": True})
     workers = [app.worker(number) for _ in range(3)]
     assert workers[0].work("no")["fate"] == "counted"  # item 0 moves on to another question
     task = workers[1].next()["task"]
@@ -154,7 +154,7 @@ def test_one_question_per_item(app: Lab) -> None:
 
 
 def test_dedicated_workers_answer_one_question_only(app: Lab) -> None:
-    number = app.campaign(example="table1", workers=0, settings={"dedicated": True})
+    number = app.campaign(example="table1", workers=0, settings={"one_question_per_worker": True})
     workers = [app.worker(number) for _ in range(8)]
     asked: dict[int, set[str]] = {}
     for turn in range(20):
@@ -170,7 +170,12 @@ def test_dedicated_workers_answer_one_question_only(app: Lab) -> None:
 
 def test_gold_identifies_and_pauses_unreliable_workers(app: Lab) -> None:
     items = CSV + "".join(f"g{k},gold,c4\n" for k in range(30))
-    settings = {"gold_rate": 0.5, "pause_below": 0.7, "pause_after": 5, "pause_suspects": False}
+    settings = {
+        "gold_rate": 0.5,
+        "pause_below": 0.7,
+        "pause_after_checks": 5,
+        "pause_suspects": False,
+    }
     number = app.campaign(items, example="table1", workers=8, settings=settings)
     good, bad = app.worker(number), app.worker(number)
     truth = {"T1": "yes"}  # c4 answers yes to T1
@@ -192,7 +197,7 @@ def test_gold_identifies_and_pauses_unreliable_workers(app: Lab) -> None:
 
 def test_new_workers_answer_gold_first(app: Lab) -> None:
     items = CSV + "".join(f"g{k},gold,c4\n" for k in range(30))
-    settings = {"gold_first": 3, "show_task": True}
+    settings = {"gold_first": 3, "show_item_names": True}
     number = app.campaign(items, example="table1", workers=8, settings=settings)
     worker = app.worker(number)
     tasks = []
@@ -228,13 +233,15 @@ def test_the_budget_is_never_exceeded(app: Lab) -> None:
     found = app.get(f"/api/campaigns/{number}").json()
     assert found["spent"] == pytest.approx(0.5)
     assert until(lambda: app.get(f"/api/campaigns/{number}").json()["status"] == "paused")
-    app.client.patch(f"/api/campaigns/{number}/settings", json={"budget": 1.0}, headers=app.owner)
+    app.client.patch(
+        f"/api/campaigns/{number}/settings", json={"money": {"budget": 1.0}}, headers=app.owner
+    )
     app.post(f"/api/campaigns/{number}/resume")
     assert workers[0].next()["task"]
 
 
 def test_answers_per_worker_ends_with_thanks(app: Lab) -> None:
-    settings = {"answers_per_worker": 2, "completion_code": "C0DE", "thanks": "Thank you!"}
+    settings = {"max_answers_per_worker": 2, "completion_code": "C0DE", "thanks": "Thank you!"}
     worker = app.worker(app.campaign(settings=settings))
     worker.work()
     worker.work()

@@ -131,8 +131,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("folder")
 def test_a_new_language_needs_only_its_catalogue(app: Lab) -> None:
-    owners = {"instructions": "Look **well**.", "consent": "I take part.", "training": 1}
-    number = app.campaign(settings={**owners, "language": "xx", "answers_per_worker": 3})
+    owners = {"instructions": "Look **well**.", "consent": "I take part.", "practice_items": 1}
+    number = app.campaign(settings={**owners, "language": "xx", "max_answers_per_worker": 3})
     worker = app.worker(number)
     head = {**worker.headers, "accept-language": "xx"}
     page = app.client.get("/work", headers=head).text
@@ -193,7 +193,7 @@ def test_refusals_of_links_are_in_the_workers_language(app: Lab) -> None:
     page = app.client.get("/join/none", headers={"accept-language": "de"})
     assert page.status_code == 401
     assert "Dieser Link ist nicht mehr gültig." in page.text
-    number = app.campaign(settings={"participants": "named"})
+    number = app.campaign(settings={"may_join": "named"})
     link = app.post(f"/api/campaigns/{number}/join-link").json()["link"]
     page = app.client.get(f"{link}?lang=ar")
     assert "لا يحتوي هذا الرابط على معرّف مشارك" in page.text
@@ -201,7 +201,7 @@ def test_refusals_of_links_are_in_the_workers_language(app: Lab) -> None:
 
 
 def test_a_refusal_carries_its_case(app: Lab) -> None:
-    number = app.campaign(settings={"participants": "named"})
+    number = app.campaign(settings={"may_join": "named"})
     token = app.post(f"/api/campaigns/{number}/join-link").json()["link"].rpartition("/")[2]
     found = app.post("/api/join", {"token": token}).json()
     assert (found["error"], found["case"]) == ("participant", "participant.missing")
@@ -239,7 +239,7 @@ def test_auditors_read_classes_as_the_owner_named_them(app: Lab) -> None:
 @pytest.mark.parametrize("key", ["class:robin", "question:robin", "explanation:T1"])
 def test_texts_for_unknown_names_are_refused(app: Lab, key: str) -> None:
     number = app.campaign()
-    body = {"texts": {"de": {key: "x"}}}
+    body = {"tasks": {"texts": {"de": {key: "x"}}}}
     path = f"/api/campaigns/{number}/settings"
     found = app.client.patch(path, json=body, headers=app.owner)
     assert found.status_code == 422
@@ -255,7 +255,7 @@ def test_the_page_of_texts_saves_one_language(app: Lab) -> None:
     assert app.client.post(path, data=sent, headers=app.owner).status_code == 200
     settings = app.get(f"/api/campaigns/{number}/definition").json()["settings"]
     german = {"answer.skip": "Keine Ahnung", "question:T1": "Rot?", "class:c2": "Rotkehlchen"}
-    assert settings["texts"] == {"es": {"help": "Socorro"}, "de": german}
+    assert settings["tasks"]["texts"] == {"es": {"help": "Socorro"}, "de": german}
     wrong = app.client.post(path, data={"text-count.of": "{x}"}, headers=app.owner)
     assert wrong.status_code == 422
     assert "no placeholder {x}" in wrong.text

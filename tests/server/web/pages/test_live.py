@@ -61,7 +61,7 @@ def test_the_dashboard_shows_what_needs_attention(live):
 
 
 def test_the_owner_is_told_that_strangers_decide(live):
-    one = live(provisional=True, gold_rate=0.0, gold_first=0)
+    one = live(require_trusted_answer=True, gold_rate=0.0, gold_first=0)
     one.start()
     words = "labels follow the majority of those who joined"
     assert words not in one.notes()

@@ -45,7 +45,7 @@ def monitored(app: Lab, alarms: int = 1, **settings: Any) -> int:
 
 
 def test_an_alarm_is_shown_with_what_to_do(app: Lab) -> None:
-    number = monitored(app, adapt=False)
+    number = monitored(app, revise=False)
     page = app.get(f"/c/{number}").text
     assert "After 8 items (79 answers) the answers contradict the table" in page
     assert SAID in page
@@ -76,7 +76,7 @@ def test_a_table_that_is_not_contradicted_is_one_sentence(app: Lab) -> None:
 
 
 def test_the_terminal_shows_alarms_and_a_table(app: Lab) -> None:
-    number = monitored(app, adapt=False)
+    number = monitored(app, revise=False)
     lines = status_lines(app.get(f"/api/campaigns/{number}").json())
     assert f"   alarm {ALARM}" in lines
     assert lines[-5:] == [
@@ -89,7 +89,7 @@ def test_the_terminal_shows_alarms_and_a_table(app: Lab) -> None:
 
 
 def test_the_setting_is_shown_as_it_works(app: Lab) -> None:
-    box = 'name="adapt" checked'
+    box = 'name="table.revise" checked'
     adaptive = app.campaign(example="table1", kind="adaptive", target_error=0.1, start=False)
     assert box in app.get(f"/c/{adaptive}/share").text
     assert box not in app.get(f"/c/{app.campaign(start=False)}/share").text

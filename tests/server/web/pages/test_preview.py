@@ -63,7 +63,7 @@ def test_the_pages_of_workers_and_of_previews_are_the_same_otherwise(app: Lab) -
 
 def test_the_training_is_previewed_once_per_load_of_the_page(app: Lab) -> None:
     gold = "task,text,gold,explanation\ng0,Gold 0,c1,It has a tail.\ng1,Gold 1,c4,\ni,One,,\n"
-    number = app.campaign(gold, start=False, settings={"training": 2})
+    number = app.campaign(gold, start=False, settings={"practice_items": 2})
     here = f"/c/{number}/preview"
     before = rows(app)
     for _ in range(2):  # loaded again, it begins anew

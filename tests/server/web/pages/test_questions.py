@@ -22,8 +22,8 @@ def test_examples_are_saved_for_each_question_and_reach_the_worker(app: Lab) -> 
     sent = app.client.post(f"/c/{number}/questions", data=form, headers=app.owner)
     assert sent.status_code == 200
     settings = app.get(f"/api/campaigns/{number}/definition").json()["settings"]
-    assert set(settings["examples"].values()) == {"**Yes:** one", f"evil {EVIL}"}
-    assert settings["instructions"] == "Read."
+    assert set(settings["tasks"]["examples"].values()) == {"**Yes:** one", f"evil {EVIL}"}
+    assert settings["tasks"]["instructions"] == "Read."
     page = app.get(f"/c/{number}/questions").text
     assert "<strong>Yes:</strong>" in page
     assert "<img" not in page
@@ -34,7 +34,7 @@ def test_examples_are_saved_for_each_question_and_reach_the_worker(app: Lab) -> 
     # what is emptied is gone, what is not in the form stays
     app.client.post(f"/c/{number}/questions", data={places[0]: " "}, headers=app.owner)
     settings = app.get(f"/api/campaigns/{number}/definition").json()["settings"]
-    assert list(settings["examples"].values()) == [f"evil {EVIL}"]
+    assert list(settings["tasks"]["examples"].values()) == [f"evil {EVIL}"]
 
 
 def test_markdown_is_seen_before_it_is_saved_and_made_safe(app: Lab) -> None:
@@ -46,8 +46,8 @@ def test_markdown_is_seen_before_it_is_saved_and_made_safe(app: Lab) -> None:
 
 def test_long_instructions_are_accepted(app: Lab) -> None:
     number = app.campaign(start=False)
-    form = {"instructions": "ä" * 50_000}
+    form = {"tasks.instructions": "ä" * 50_000}
     assert app.client.post(f"/c/{number}/share", data=form, headers=app.owner).status_code == 200
     settings = app.get(f"/api/campaigns/{number}/definition").json()["settings"]
-    assert len(settings["instructions"]) == 50_000
-    assert settings["finish_by_itself"] is True  # the form did not speak of it
+    assert len(settings["tasks"]["instructions"]) == 50_000
+    assert settings["finish"]["automatically"] is True  # the form did not speak of it

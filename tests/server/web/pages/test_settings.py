@@ -16,34 +16,34 @@ from crowdtree import design, example
 from crowdtree import io as files
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import expected_answers
-from crowdtree.server.store import Settings
+from crowdtree.server.settings.model import flat
+from crowdtree.server.settings.words import kind_of, read_value, write_value
 from crowdtree.server.store.db.tables import campaigns
-from crowdtree.server.web.pages.settings import FIELDS, FLAGS, WORDS, number_of, shown_settings
+from crowdtree.server.web.pages.settings import FORM
+from tests.short import full, settings_of
 from tests.weblab import Lab, lab, until
 
 WEB = Path(files.__file__).parents[1] / "server" / "web"
 
 
 def test_numbers_are_read_as_people_write_them():
-    assert number_of("price", "0,05") == 0.05
-    assert number_of("pause_below", "60 %".replace(" ", "")) == 0.6
-    assert number_of("answers_per_worker", "") is None
+    assert read_value("money.price", "0,05") == 0.05
+    assert read_value("checks.pause_below", "60%") == 0.6
+    assert read_value("tasks.max_answers_per_worker", "") is None
     with pytest.raises(CrowdtreeError, match="budget: 'much' is not a number"):
-        number_of("budget", "much")
+        read_value("money.budget", "much")
 
 
-def test_every_setting_has_a_field_and_is_written_as_it_is_read():
-    # pages of their own; only for programs; buttons
-    elsewhere = {"examples", "texts", "leases_per_worker", "person_dependence"}
-    elsewhere |= {"signing_key", "oldest_signing_key"}
-    assert {*FIELDS, *FLAGS, *WORDS} | elsewhere >= set(Settings.model_fields)
-    form = (WEB / "templates" / "share.html").read_text()
-    for name in (*FIELDS, *FLAGS, *WORDS):
-        assert f'name="{name}"' in form or f'field("{name}"' in form
-    settings = Settings(price=0.05, budget=20, gold_rate=0.07, pause_below=0.55, lease_seconds=90)
-    written = shown_settings(settings.model_dump())
-    for name, text in written.items():
-        assert number_of(name, text) == getattr(settings, name)
+def test_every_setting_is_on_the_page_and_is_written_as_it_is_read(app: Lab) -> None:
+    page = app.get(f"/c/{app.campaign(start=False)}/share").text
+    for name in FORM:
+        assert f'name="{name}"' in page
+    settings = settings_of(
+        price=0.05, budget=20, gold_rate=0.07, pause_below=0.55, max_seconds_per_question=90
+    )
+    for name, value in settings.values().items():
+        if name in FORM and kind_of(name) != "flag":
+            assert read_value(name, write_value(name, value)) == value
 
 
 def test_the_page_says_what_people_per_label_cost(app: Lab) -> None:
@@ -64,37 +64,38 @@ def test_every_setting_can_be_changed_on_the_page(app: Lab) -> None:
     number = app.campaign(start=False)
     form = {
         "flags": "1",
-        "dedicated": "on",
-        "lease_seconds": "15",
-        "most_skips": "5",
-        "gold_rate": "10 %",
-        "pause_below": "60",
-        "pause_after": "20",
-        "gold_first": "3",
-        "give_up_seconds": "2",
-        "participant_parameter": "pid",
-        "budget": "",
+        "tasks.one_question_per_worker": "on",
+        "tasks.max_seconds_per_question": "15",
+        "labels.max_skips": "5",
+        "checks.gold_rate": "10 %",
+        "checks.pause_below": "60",
+        "checks.pause_after_checks": "20",
+        "checks.gold_first": "3",
+        "labels.close_stalled_after_seconds": "2",
+        "people.participant_parameter": "pid",
+        "money.budget": "",
         "name": "New",
     }
     app.client.post(f"/c/{number}/share", data=form, headers=app.owner)
     found = app.get(f"/api/campaigns/{number}/definition").json()
     settings = found["settings"]
     assert found["name"] == "New"
-    for name, value in {
-        "dedicated": True,
-        "finish_by_itself": False,
+    expected = {
+        "one_question_per_worker": True,
+        "automatically": False,
         "one_question_per_item": False,
-        "lease_seconds": 900.0,
-        "most_skips": 5,
+        "max_seconds_per_question": 900.0,
+        "max_skips": 5,
         "gold_rate": 0.1,
         "pause_below": 0.6,
-        "pause_after": 20,
+        "pause_after_checks": 20,
         "gold_first": 3,
-        "give_up_seconds": 172_800.0,
+        "close_stalled_after_seconds": 172_800.0,
         "budget": None,
         "participant_parameter": "pid",
-    }.items():
-        assert settings[name] == value, name
+    }
+    for name, value in full(expected).items():
+        assert flat(settings)[name] == value, name
 
 
 def test_links_carry_the_address_that_people_use() -> None:
@@ -118,14 +119,21 @@ def test_edits_of_two_people_are_merged_by_field(app: Lab) -> None:
     path = f"/c/{number}/share"
     seen = seen_in(app, path)
     script = {**app.owner, "accept": "application/json"}
-    app.client.patch(f"/api/campaigns/{number}/settings", json={"price": 0.25}, headers=app.owner)
-    form = {"seen": seen, "price": "", "completion_code": "C1", "name": "lab"}
+    app.client.patch(
+        f"/api/campaigns/{number}/settings", json={"money": {"price": 0.25}}, headers=app.owner
+    )
+    form = {"seen": seen, "money.price": "", "money.completion_code": "C1", "name": "lab"}
     found = app.client.post(path, data=form, headers=script)
     assert found.status_code == 200
-    settings = app.get(f"/api/campaigns/{number}/definition").json()["settings"]
+    settings = app.get(f"/api/campaigns/{number}/definition").json()["settings"]["money"]
     assert (settings["price"], settings["completion_code"]) == (0.25, "C1")
     # The page stays open: the next save starts from what was saved.
-    again = {**form, "seen": found.json()["seen"], "price": "0.25", "completion_code": "C2"}
+    again = {
+        **form,
+        "seen": found.json()["seen"],
+        "money.price": "0.25",
+        "money.completion_code": "C2",
+    }
     assert app.client.post(path, data=again, headers=script).status_code == 200
 
 
@@ -133,13 +141,15 @@ def test_edits_of_the_same_field_are_refused_with_what_changed(app: Lab) -> None
     number = app.campaign(start=False)
     path = f"/c/{number}/share"
     seen = seen_in(app, path)
-    app.client.patch(f"/api/campaigns/{number}/settings", json={"price": 0.25}, headers=app.owner)
-    form = {"seen": seen, "price": "0.5", "thanks": "Bye", "name": "other"}
+    app.client.patch(
+        f"/api/campaigns/{number}/settings", json={"money": {"price": 0.25}}, headers=app.owner
+    )
+    form = {"seen": seen, "money.price": "0.5", "tasks.thanks": "Bye", "name": "other"}
     found = app.client.post(path, data=form, headers={**app.owner, "accept": "application/json"})
     assert (found.status_code, found.json()["error"]) == (409, "changed")
-    assert "price was changed to 0.25 since" in found.json()["message"]
+    assert "money.price was changed to 0.25 since" in found.json()["message"]
     settings = app.get(f"/api/campaigns/{number}/definition").json()
-    assert (settings["settings"]["thanks"], settings["name"]) == ("", "lab")
+    assert (settings["settings"]["tasks"]["thanks"], settings["name"]) == ("", "lab")
 
 
 def test_examples_are_merged_by_question(app: Lab) -> None:
@@ -151,8 +161,8 @@ def test_examples_are_merged_by_question(app: Lab) -> None:
     for form in (first, second):
         sent = app.client.post(path, data=both | form, headers=app.owner, follow_redirects=False)
         assert sent.status_code == 303
-    examples = app.get(f"/api/campaigns/{number}/definition").json()["settings"]["examples"]
-    assert sorted(examples.values()) == ["yes 0", "yes 1"]
+    tasks = app.get(f"/api/campaigns/{number}/definition").json()["settings"]["tasks"]
+    assert sorted(tasks["examples"].values()) == ["yes 0", "yes 1"]
     clash = both | {"seen": seen, "example-0": "another"}
     assert app.client.post(path, data=clash, headers=app.owner).status_code == 409
 
@@ -168,10 +178,11 @@ def test_numbers_out_of_range_are_refused(app: Lab, text: str) -> None:
     headers = {**app.owner, "accept": "application/json"}
     sent = {**app.owner, "content-type": "application/json"}
     written = text.replace("nan", "NaN").replace("inf", "Infinity")
-    for name in FIELDS:
+    for name in (name for name in FORM if kind_of(name) == "number"):
+        group, short = name.split(".")
         found = app.client.post(f"/c/{number}/share", data={name: text}, headers=headers)
         assert found.status_code == 422, found.text
-        raw = f'{{"{name}": {written}}}'
+        raw = f'{{"{group}": {{"{short}": {written}}}}}'
         changed = app.client.patch(f"/api/campaigns/{number}/settings", content=raw, headers=sent)
         assert changed.status_code == 422, changed.text
 
@@ -179,13 +190,15 @@ def test_numbers_out_of_range_are_refused(app: Lab, text: str) -> None:
 def test_a_stored_number_out_of_range_breaks_nothing(app: Lab) -> None:
     number, other = app.campaign(), app.campaign(example="table1", workers=0)
 
+    wrong = {"tasks": {"max_answers_per_worker": int(HUGE)}}
+
     def spoil(connection: Connection) -> None:
         mine = campaigns.update().where(campaigns.c.id == number)
-        connection.execute(mine.values(settings=json.dumps({"answers_per_worker": int(HUGE)})))
+        connection.execute(mine.values(settings=json.dumps(wrong)))
 
     app.store.write(spoil)
     definition = app.get(f"/api/campaigns/{number}/definition").json()
-    assert definition["settings"]["answers_per_worker"] is None
+    assert definition["settings"]["tasks"]["max_answers_per_worker"] is None
     assert app.worker(number).next()["task"] is not None
     worker = app.worker(other)
     while worker.work():

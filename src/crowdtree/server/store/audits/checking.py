@@ -77,11 +77,12 @@ def start(
 
     What was checked before stays known. So are labels by hand, which are right by the word of their
     author; they take the place of what a check has found. Where the campaign has the setting
-    `certify`, wrong labels are corrected, and all runs together keep the confidence. Where the
-    problem says what mistakes cost, the mean loss of the labels is bounded as well.
+    `finish.max_wrong_labels`, wrong labels are corrected, and all runs together keep the
+    confidence. Where the problem says what mistakes cost, the mean loss of the labels is bounded
+    as well.
     """
     campaign = get_campaign(connection, number, lock=True)
-    wanted = campaign.settings.certify if bound is None else bound
+    wanted = campaign.settings.finish.max_wrong_labels if bound is None else bound
     if wanted is None:
         raise CrowdtreeError(
             "audit: which share of wrong labels is to be certified? give a bound, such as 0.02"
@@ -110,7 +111,7 @@ def start(
     known = _known(connection, number, classes, now_labelled)
     known |= {now_labelled[item][0]: classes[label] for item, label in by_hand.items()}
     latest = max((made.at for made in last_corrections(connection, [*by_hand]).values()), default=0)
-    corrects = campaign.settings.certify is not None
+    corrects = campaign.settings.finish.max_wrong_labels is not None
     if corrects:
         confidence = run_confidence(confidence, len(results_of(connection, number)))
     loss = _loss_of(campaign, [label for _, label in now_labelled.values()])

@@ -188,7 +188,7 @@ def next_table(connection: Connection, campaign: Campaign) -> Table:
     """
     base = tested(connection, campaign.id) if campaign.revision else Tested(0, 0)
     revised = base.revision < campaign.revision
-    if revised and not campaign.settings.adapts(campaign.policy["policy"]):
+    if revised and not campaign.settings.table.revises(campaign.policy["policy"]):
         return Table(campaign.make_policy(), None)
     policy = tested_policy(connection, campaign.id, base.revision)
     return Table(policy, base.after, revised or base.estimate_at > 0)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from crowdtree.server.settings.model import NEVER
 from crowdtree.server.store.db.sql import Query, Sql
 from crowdtree.server.store.db.statements import ACTIVE, LIVE, TAKEN, UNFINISHED, UNREVISED, Item
 from crowdtree.server.store.db.states import ItemStatus, LeaseState, lease_token
-from crowdtree.server.store.settings import NEVER
 
 
 class HeldTask(NamedTuple):
@@ -73,7 +73,7 @@ AGAIN = f"""(leases.question = open_questions.question
         ) < {{people}})"""
 """Whether the worker of a lease must not be asked an open question of the same item: it is the same
 question, or fewer people have answered about the item than must before one is asked again
-(:attr:`crowdtree.server.store.settings.Settings.people_first`)."""
+(:attr:`crowdtree.server.settings.model.Settings.min_people_before_repeat`)."""
 _UNTOUCHED = f"""NOT EXISTS (SELECT 1 FROM leases
     WHERE leases.item_id = open_questions.item_id AND leases.worker_id = :worker AND {TAKEN}
     AND {AGAIN.format(people=":people")})"""

@@ -12,11 +12,11 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.io.documents import problem_from_dict, problem_to_dict
 from crowdtree.policies import policy_from_dict
+from crowdtree.server.settings.model import Settings, stored_settings
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.sql import run_many
 from crowdtree.server.store.db.tables import answers, campaigns, tallies
 from crowdtree.server.store.errors import NotFound
-from crowdtree.server.store.settings import Settings, stored_settings
 from crowdtree.server.store.types import AnyPolicy, JsonObject
 
 CampaignStatus = Literal["draft", "running", "paused", "finishing", "finished"]

@@ -11,6 +11,8 @@ from sqlalchemy.engine import Connection
 from crowdtree.campaign.engine import check_people
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.languages import CLASS, EXPLANATION, NAMED, QUESTION
+from crowdtree.server.settings.model import Settings, about
+from crowdtree.server.settings.money import MICRO
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import Actor, note
 from crowdtree.server.store.db.campaign_row import (
@@ -26,7 +28,6 @@ from crowdtree.server.store.db.sql import exists, run_many
 from crowdtree.server.store.db.states import LIVE_LEASES, ItemStatus
 from crowdtree.server.store.db.tables import budgets, campaigns, items, leases, waiting
 from crowdtree.server.store.derived import new_secret
-from crowdtree.server.store.settings import MICRO, Settings, checked_settings
 from crowdtree.server.store.types import AnyPolicy
 
 MOVES: dict[CampaignStatus, tuple[CampaignStatus, ...]] = {
@@ -38,8 +39,6 @@ MOVES: dict[CampaignStatus, tuple[CampaignStatus, ...]] = {
 """From which statuses a campaign can get to a status."""
 VERBS = {"running": "start", "paused": "pause", "finishing": "finish", "finished": "finish"}
 MOST_NAME = 200
-ENGINE_SETTINGS = ("most_skips", "people_per_item", "person_dependence")
-"""Settings that are rules of the engine, under which the log is replayed."""
 KEYS = ("signing_key", "oldest_signing_key")
 """Settings that only grow, so that a key that was revoked stays so."""
 MOST_KEYS = 10
@@ -67,42 +66,51 @@ def create(
         .returning(campaigns.c.id)
     )
     number = int(made.scalar_one())
-    if settings.budget_micros is not None:
-        connection.execute(budgets.insert().values(campaign_id=number, cap=settings.budget_micros))
+    if settings.money.budget_micros is not None:
+        connection.execute(
+            budgets.insert().values(campaign_id=number, cap=settings.money.budget_micros)
+        )
     note(connection, now, "create", number, {"name": name})
     return number
 
 
 def check_policy(policy: AnyPolicy, settings: Settings) -> None:
     """Refuse settings that do not fit a policy."""
-    unknown = set(settings.examples) - set(policy.problem.questions)
+    unknown = set(settings.tasks.examples) - set(policy.problem.questions)
     if unknown:
-        raise CrowdtreeError(f"settings: examples: {sorted(unknown)[0]!r} is not a question")
+        raise CrowdtreeError(f"settings: tasks.examples: {sorted(unknown)[0]!r} is not a question")
     named = {f"{QUESTION}{name}" for name in policy.problem.questions}
     named |= {f"{kind}{name}" for kind in (CLASS, EXPLANATION) for name in policy.problem.classes}
-    for code, texts in settings.texts.items():
+    for code, texts in settings.tasks.texts.items():
         for key in texts:
             if key.startswith(NAMED) and key not in named:
                 what = "question" if key.startswith(QUESTION) else "class"
-                raise CrowdtreeError(f"settings: texts: {code}: {key[:60]!r} names no {what}")
-    if not 0 <= settings.signing_key - settings.oldest_signing_key < MOST_KEYS:
-        least, most = max(0, settings.signing_key - MOST_KEYS + 1), settings.signing_key
-        raise CrowdtreeError(f"settings: oldest_signing_key: expected {least} to {most}")
-    if settings.budget is not None and settings.price == 0:
-        raise CrowdtreeError("settings: budget: set a price per answer as well")
-    if settings.least_answers > (settings.answers_per_worker or settings.least_answers):
-        raise CrowdtreeError(
-            f"settings: least_answers: expected at most answers_per_worker "
-            f"({settings.answers_per_worker}), or nobody gets the code"
+                raise CrowdtreeError(f"settings: tasks.texts: {code}: {key[:60]!r} names no {what}")
+    if not 0 <= settings.people.signing_key - settings.people.oldest_signing_key < MOST_KEYS:
+        least, most = (
+            max(0, settings.people.signing_key - MOST_KEYS + 1),
+            settings.people.signing_key,
         )
-    if settings.personal_codes and settings.completion_code:
+        raise CrowdtreeError(f"settings: people.oldest_signing_key: expected {least} to {most}")
+    if settings.money.budget is not None and settings.money.price == 0:
+        raise CrowdtreeError("settings: money.budget: set a price per answer as well")
+    if settings.money.min_answers_for_code > (
+        settings.tasks.max_answers_per_worker or settings.money.min_answers_for_code
+    ):
         raise CrowdtreeError(
-            "settings: personal_codes: leave completion_code empty, or switch personal codes off"
+            "settings: money.min_answers_for_code: expected at most tasks.max_answers_per_worker "
+            f"({settings.tasks.max_answers_per_worker}), or nobody gets the code"
         )
-    check_people(policy, settings.people_per_item)
-    if settings.dedicated and policy.plan is None:
+    if settings.money.personal_codes and settings.money.completion_code:
         raise CrowdtreeError(
-            "settings: dedicated: requires a plan; adaptive questions vary by item"
+            "settings: money.personal_codes: leave money.completion_code empty, or switch personal "
+            "codes off"
+        )
+    check_people(policy, settings.labels.people_per_item)
+    if settings.tasks.one_question_per_worker and policy.plan is None:
+        raise CrowdtreeError(
+            "settings: tasks.one_question_per_worker: requires a plan; adaptive questions vary by "
+            "item"
         )
 
 
@@ -134,19 +142,21 @@ def change_settings(
     changes: Mapping[str, object],
     now: float,
 ) -> Settings:
-    """Change some settings; a new budget applies from the next question on."""
+    """Change settings, named ``group.name``; a new budget applies from the next question on."""
     found = get_campaign(connection, number, lock=True)
     old = found.settings
-    settings = checked_settings({**old.model_dump(), **changes})
-    for name in ENGINE_SETTINGS if found.status != "draft" else ():
-        if getattr(settings, name) != getattr(old, name):
+    settings = old.changed(changes)
+    before, after = old.values(), settings.values()
+    for name in after if found.status != "draft" else ():
+        if about(name).fixed and before[name] != after[name]:
             raise CrowdtreeError(
                 f"settings: {name}: cannot change after the start: labels and items set aside so "
                 "far depend on it"
             )
     for name in KEYS:
-        if getattr(settings, name) < getattr(old, name):
-            raise CrowdtreeError(f"settings: {name}: expected at least {getattr(old, name)}")
+        least = getattr(old.people, name)
+        if getattr(settings.people, name) < least:
+            raise CrowdtreeError(f"settings: people.{name}: expected at least {least}")
     check_policy(policy, settings)
     connection.execute(
         campaigns.update()
@@ -154,12 +164,12 @@ def change_settings(
         .values(settings=settings.model_dump_json(), version=campaigns.c.version + 1)
     )
     committed = _change_budget(connection, number, settings)
-    if committed > (settings.budget_micros or committed) and (
-        (settings.price, settings.budget) != (old.price, old.budget)
+    if committed > (settings.money.budget_micros or committed) and (
+        (settings.money.price, settings.money.budget) != (old.money.price, old.money.budget)
     ):
         raise CrowdtreeError(
-            f"settings: budget: {committed / MICRO:.2f} are spent or reserved for questions that "
-            "workers hold; give at least that, or pause and wait for their answers"
+            f"settings: money.budget: {committed / MICRO:.2f} are spent or reserved for questions "
+            "that workers hold; give at least that, or pause and wait for their answers"
         )
     note(connection, now, "settings", number, changes)
     return settings
@@ -170,7 +180,7 @@ def _change_budget(connection: Connection, number: int, settings: Settings) -> i
 
     Returns what is spent and reserved, in millionths.
     """
-    cap = settings.budget_micros
+    cap = settings.money.budget_micros
     where = budgets.c.campaign_id == number
     if cap is None:
         connection.execute(budgets.delete().where(where))
@@ -182,7 +192,7 @@ def _change_budget(connection: Connection, number: int, settings: Settings) -> i
     live = sa.select(sa.func.count()).where(
         leases.c.campaign_id == number, leases.c.state.in_(LIVE_LEASES)
     )
-    reserved = int(connection.execute(live).scalar_one()) * settings.price_micros
+    reserved = int(connection.execute(live).scalar_one()) * settings.money.price_micros
     changed = budgets.update().where(where).values(reserved=reserved).returning(budgets.c.spent)
     return int(connection.execute(changed).scalar_one()) + reserved
 
@@ -201,7 +211,9 @@ def set_status(
         return found
     if found.status not in MOVES[status]:
         raise CrowdtreeError(f"campaign {number} cannot {VERBS[status]}: it is {found.status}")
-    waits = found.status == "paused" and found.settings.certify is not None  # for checks
+    waits = (
+        found.status == "paused" and found.settings.finish.max_wrong_labels is not None
+    )  # for checks
     if (
         status == "running"
         and not waits

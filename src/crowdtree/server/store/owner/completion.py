@@ -31,13 +31,13 @@ def look_at_end(connection: Connection, token_hash: str, now: float) -> tuple[En
     settings = campaign.settings
     columns = (workers.c.accepted, workers.c.completed_at)
     row = connection.execute(sa.select(*columns).where(workers.c.id == worker)).one()
-    complete = row.accepted >= settings.least_answers
+    complete = row.accepted >= settings.money.min_answers_for_code
     end: End = {
-        "thanks": settings.thanks,
+        "thanks": settings.tasks.thanks,
         "completion_code": code_of(settings, campaign.secret, worker) if complete else "",
-        "return_url": settings.return_url if complete else "",
+        "return_url": settings.money.return_url if complete else "",
         "accepted": row.accepted,
-        "least_answers": settings.least_answers,
+        "least_answers": settings.money.min_answers_for_code,
         "complete": complete,
     }
     return end, complete and row.completed_at is None

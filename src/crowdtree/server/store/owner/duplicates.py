@@ -14,7 +14,7 @@ from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import items
 from crowdtree.server.store.owner.campaigns import MOST_NAME, add_items, create
 
-OF_THE_STUDY = {"completion_code": "", "return_url": ""}
+OF_THE_STUDY = {"money.completion_code": "", "money.return_url": ""}
 """Settings that belong to one study on a platform; whoever knows them could use them again."""
 ITEMS_AT_ONCE = 2000
 
@@ -25,7 +25,7 @@ def duplicate(connection: Connection, number: int, name: str, now: float) -> int
     Answers, workers, links, webhooks and the secret of the campaign are not copied.
     """
     found = get_campaign(connection, number)
-    settings = found.settings.model_copy(update=OF_THE_STUDY)
+    settings = found.settings.changed(OF_THE_STUDY)
     words = name.strip() or f"Copy of {found.name}"[:MOST_NAME]
     new = create(connection, words, found.make_policy(), settings, now)
     note(connection, now, "duplicate", new, {"of": number})

@@ -55,7 +55,7 @@ def join(
             campaign.id,
             visitor.participant or "",
             policy,
-            campaign.settings.dedicated,
+            campaign.settings.tasks.one_question_per_worker,
             now,
             external_id=visitor.participant,
             network=mark,
@@ -68,7 +68,7 @@ def join(
 
 def _check_id(connection: Connection, campaign: Campaign, visitor: Visitor, now: float) -> None:
     """Refuse a participant id that is missing, malformed or not signed as it must be."""
-    wanted, given = campaign.settings.participants, visitor.participant
+    wanted, given = campaign.settings.people.may_join, visitor.participant
     if given is None:
         if wanted != "any":
             raise Refused("participant.missing")
@@ -79,7 +79,7 @@ def _check_id(connection: Connection, campaign: Campaign, visitor: Visitor, now:
     if wanted != "signed" and not visitor.signature:
         return
     settings = campaign.settings
-    numbers = range(settings.signing_key, settings.oldest_signing_key - 1, -1)
+    numbers = range(settings.people.signing_key, settings.people.oldest_signing_key - 1, -1)
     keys = (signing_key(campaign.secret, number) for number in numbers)
     proof = (visitor.expires, visitor.nonce, visitor.signature)
     if not any(verify_participant(key, given, *proof, now) for key in keys):
@@ -107,13 +107,17 @@ def _check_limits(connection: Connection, campaign: Campaign, mark: str, now: fl
     settings = campaign.settings
     since = workers.c.joined_at > now - HOUR
     by_link = workers.c.network != ""
-    if _count(connection, campaign.id, workers.c.status != "blocked") >= settings.most_workers:
+    if (
+        _count(connection, campaign.id, workers.c.status != "blocked")
+        >= settings.people.max_workers
+    ):
         raise Refused("full")
     if mark and (
-        _count(connection, campaign.id, workers.c.network == mark) >= settings.workers_per_address
+        _count(connection, campaign.id, workers.c.network == mark)
+        >= settings.people.max_workers_per_address
     ):
         raise Refused("full.network")
-    if _count(connection, campaign.id, since, by_link) >= settings.joins_per_hour:
+    if _count(connection, campaign.id, since, by_link) >= settings.people.max_joins_per_hour:
         raise Refused("slow.joined")
 
 

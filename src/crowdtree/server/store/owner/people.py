@@ -96,7 +96,8 @@ def _needed_question(connection: Connection, number: int, policy: AnyPolicy) -> 
     plan = policy.plan
     if plan is None:
         raise CrowdtreeError(
-            "settings: dedicated: requires a plan; adaptive questions vary by item"
+            "settings: tasks.one_question_per_worker: requires a plan; adaptive questions vary by "
+            "item"
         )
     load: dict[int, float] = {}
     for question, share, votes in zip(plan.tree.question, plan.tree.share, plan.votes, strict=True):

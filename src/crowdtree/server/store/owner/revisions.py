@@ -128,7 +128,7 @@ def _check(campaign: Campaign, present: AnyPolicy, policy: AnyPolicy) -> None:
     check_policy(policy, campaign.settings)
     if isinstance(policy.ask(policy.start()), Label):
         raise CrowdtreeError("policy: it would label every item without asking anybody")
-    if campaign.settings.dedicated:
+    if campaign.settings.tasks.one_question_per_worker:
         new = sorted({*policy.questions_used()} - {*present.questions_used()})
         if new:
             name = policy.problem.questions[new[0]]

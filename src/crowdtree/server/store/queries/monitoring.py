@@ -52,7 +52,7 @@ def monitored(connection: Connection, campaign: Campaign) -> Monitored | None:
     if row is None or not row.answers:
         return None
     return {
-        "adapt": campaign.settings.adapts(campaign.policy["policy"]),
+        "adapt": campaign.settings.table.revises(campaign.policy["policy"]),
         "answers": row.answers,
         "alarms": json.loads(row.alarms),
         "findings": json.loads(row.findings),

@@ -8,11 +8,11 @@ from typing import TypedDict
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.server.settings.money import MICRO
 from crowdtree.server.store.db.campaign_row import Campaign
 from crowdtree.server.store.db.tables import workers
 from crowdtree.server.store.derived import code_of
 from crowdtree.server.store.queries.export import PIECE, worker_name
-from crowdtree.server.store.settings import MICRO
 
 
 class PaymentRow(TypedDict):
@@ -62,7 +62,9 @@ def payment_rows(connection: Connection, campaign: Campaign, after: int = 0) -> 
             "code": "" if row.completed_at is None else code_of(settings, campaign.secret, row.id),
             "joined_at": row.joined_at,
             "seen_at": row.seen_at,
-            "consented_at": row.consented_at if row.consent == settings.consent_mark else None,
+            "consented_at": row.consented_at
+            if row.consent == settings.tasks.consent_mark
+            else None,
             "micros": row.earned,
             "submission": json.loads(row.details).get("session", ""),
         }

@@ -9,13 +9,13 @@ from typing import TypedDict
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.server.settings.money import MICRO
 from crowdtree.server.store.db.campaign_row import flows, get_campaign, tally
 from crowdtree.server.store.db.states import ITEM_STATUSES
 from crowdtree.server.store.db.tables import answers, exclusions, waiting, workers
 from crowdtree.server.store.queries.corrections import count_corrected, replaced_labels
 from crowdtree.server.store.queries.monitoring import Monitored, monitored
 from crowdtree.server.store.queries.revisions import Revision, last_revision
-from crowdtree.server.store.settings import MICRO
 
 RECENT = 500
 FATES = ("counted", "gold", "skipped", "surplus", "late", "over budget")
@@ -94,9 +94,9 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
         "estimated_error": counts["error_nanos"] / 1e9 / estimated if estimated else None,
         "corrected": corrected,
         "spent": counts.get("spent", 0) / MICRO,
-        "price": settings.price,
-        "budget": settings.budget,
-        "currency": settings.currency,
+        "price": settings.money.price,
+        "budget": settings.money.budget,
+        "currency": settings.money.currency,
         "revision": last_revision(connection, number) if campaign.revision else None,
         "monitor": monitored(connection, campaign),
         "labels": _labels(campaign.classes, counts),
@@ -108,7 +108,7 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
             "answers_left": left,
             "answers_per_minute": None if rate is None else 60 * rate,
             "seconds_left": left / rate if left is not None and rate and not stuck else None,
-            "cost_left": None if left is None else left * settings.price,
+            "cost_left": None if left is None else left * settings.money.price,
         },
     }
 

@@ -8,11 +8,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.core.problem import Problem
+from crowdtree.server.settings.money import MICRO
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import answers, campaigns, exclusions, items, labels, workers
 from crowdtree.server.store.errors import NotFound
 from crowdtree.server.store.reliability import expected_right
-from crowdtree.server.store.settings import MICRO
 
 WORKERS_PAGE = 100
 MOST_LISTED = 1000

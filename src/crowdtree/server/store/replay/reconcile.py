@@ -200,14 +200,14 @@ def _check_budget(connection: Connection, campaign: ServedCampaign, sums: Sums) 
     found = connection.execute(
         sa.select(budgets).where(budgets.c.campaign_id == campaign.id)
     ).one_or_none()
-    if (found is None) != (campaign.settings.budget is None):
+    if (found is None) != (campaign.settings.money.budget is None):
         yield "the budget in the settings is not the stored one"
     if found is None:
         return
-    spent, cap = sums.tallies["spent"], campaign.settings.budget_micros
+    spent, cap = sums.tallies["spent"], campaign.settings.money.budget_micros
     if cap is not None and spent > cap:
         yield f"{spent} was spent of a budget of {cap} (millionths)"
-    reserved = sums.live_leases * campaign.settings.price_micros
+    reserved = sums.live_leases * campaign.settings.money.price_micros
     if (found.spent, found.reserved) != (spent, reserved):
         yield (
             f"the budget says {found.spent} spent and {found.reserved} reserved (millionths), "

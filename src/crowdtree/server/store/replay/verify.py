@@ -366,7 +366,7 @@ def _asked(
         return
     left = list(_unasked(campaign, stored.leases, visited))
     # How long labels waited before the last revision is not known: as long as there are answers.
-    waited = len(stored.log) + 1 if campaign.settings.provisional else 0
+    waited = len(stored.log) + 1 if campaign.settings.labels.require_trusted_answer else 0
     for before in (campaign, *reversed(earlier)) if waited else reversed(earlier):
         for least in {0, waited}:
             if left:

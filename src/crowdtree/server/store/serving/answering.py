@@ -69,7 +69,7 @@ def _advance(
 
     Returns the fate of the answer and its price.
     """
-    full_price = item.campaign.settings.price_micros
+    full_price = item.campaign.settings.money.price_micros
     price = full_price if request.kind == "answer" else 0
     budget = unit.budgets.get(item.campaign.id)
     reserved = lease.state != LeaseState.EXPIRED  # the price was reserved with the lease
@@ -118,7 +118,7 @@ def _answer_gold(
     unit: UnitOfWork, worker: Worker, request: Submit, item: OpenItem, lease: Lease, cls: int
 ) -> Taken:
     """Compare an answer to a gold item with its known class."""
-    full_price = item.campaign.settings.price_micros
+    full_price = item.campaign.settings.money.price_micros
     price = full_price if request.kind == "answer" else 0
     budget = unit.budgets.get(item.campaign.id)
     if budget is not None:

@@ -209,16 +209,16 @@ def _refusal(
     if campaign.status != "running":
         return "finished" if campaign.status in ("finished", "finishing") else "paused"
     settings = campaign.settings
-    most = settings.answers_per_worker
+    most = settings.tasks.max_answers_per_worker
     if most is not None and worker.answers + live >= most:
         return "holding" if live else "done"  # who still holds a question is not at the end
     if live >= leases_allowed(settings, worker.answers, worker.lapses):
         return "holding"
     budget = unit.budgets.get(campaign.id)
-    if budget is not None and not budget.allows(settings.price_micros):
+    if budget is not None and not budget.allows(settings.money.price_micros):
         if not unit.any_unfinished(campaign.id):
             return "finished"
-        return "wait" if budget.could_allow(settings.price_micros) else "budget"
+        return "wait" if budget.could_allow(settings.money.price_micros) else "budget"
     return ""
 
 
@@ -230,7 +230,7 @@ def _why_nothing(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> 
     until, reason = unit.cache.waiting.get(worker.id, (-1e9, ""))
     if begin < until:
         return reason
-    one = campaign.settings.one_question_per_item or worker.question is not None
+    one = campaign.settings.tasks.one_question_per_item or worker.question is not None
     found = exists(
         unit.connection,
         search.ANY_FOR_WORKER,
@@ -253,8 +253,8 @@ def _is_gold_turn(
 ) -> bool:
     """Draw whether the next question is about a gold item; always for the first few."""
     live = sum(row.expires_at >= unit.now for row in held)
-    first = worker.answers + live < campaign.settings.gold_first
-    rate = 1.0 if first else campaign.settings.gold_rate
+    first = worker.answers + live < campaign.settings.checks.gold_first
+    rate = 1.0 if first else campaign.settings.checks.gold_rate
     if not campaign.gold or not rate or unit.cache.rng.random() >= rate:
         return False
     # do not pay for gold when there is nothing else to do
@@ -268,7 +268,7 @@ def _gold(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Chosen 
         question = _gold_question(unit, worker, campaign, gold.cls)
         if question is None:
             continue
-        once = campaign.settings.one_question_per_item  # as for ordinary items
+        once = campaign.settings.tasks.one_question_per_item  # as for ordinary items
         facts = {"item": gold.id, "worker": worker.id, "question": ANY if once else question}
         if not exists(unit.connection, search.GOLD_TAKEN, **facts):
             return _chosen(unit, gold.id, question)
@@ -331,7 +331,7 @@ def _first_open(
         unit.connection,
         search.CHOOSE[question != ANY],
         campaign=campaign.id,
-        people=campaign.settings.people_first,
+        people=campaign.settings.min_people_before_repeat,
         known=int(bool(worker.known)),
         question=question,
         worker=worker.id,
@@ -383,7 +383,7 @@ def _search_all(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> C
 
 def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Chosen | None:
     """Ask another question about an item whose open questions the worker has had already."""
-    if not campaign.policy.has_alternatives or campaign.settings.one_question_per_item:
+    if not campaign.policy.has_alternatives or campaign.settings.tasks.one_question_per_item:
         return None
     place = (worker.id, OTHER)
     rows = fetch(
@@ -444,5 +444,5 @@ def _lease(
         raise Refused("busy")
     budget = unit.budgets.get(campaign.id)
     if budget is not None:
-        budget.add(reserved=campaign.settings.price_micros)
+        budget.add(reserved=campaign.settings.money.price_micros)
     return lease

@@ -88,7 +88,7 @@ def request_offers(unit: UnitOfWork, hashes: Sequence[str]) -> Offers:
                 question=question,
                 after=cache.positions.get((worker.id, question), 0),
                 after_any=cache.positions.get((worker.id, ANY), 0),
-                people=campaign.settings.people_first,
+                people=campaign.settings.min_people_before_repeat,
                 known=int(worker.id in cache.known),
                 wide=not dedicated,
             )
@@ -135,7 +135,7 @@ class _Assignment:
             "campaign_id": campaign.id,
             "nonce": secrets.token_hex(8),
             "expires_at": self.unit.now + lease_seconds(campaign.settings, worker.lapses),
-            "people": campaign.settings.people_first,
+            "people": campaign.settings.min_people_before_repeat,
             "revision": campaign.revision,
         }
         for offer in self.offers.found.get(worker.id, ()):
@@ -177,7 +177,7 @@ def grant_offers(
     reserved: dict[int, ServedCampaign] = {}
     for worker, campaign in seekers:
         budget = unit.budgets.get(campaign.id)
-        price = campaign.settings.price_micros
+        price = campaign.settings.money.price_micros
         if not offers.searched(worker) or (budget and not budget.allows(price)):
             continue
         if assignment.assign(worker, campaign):
@@ -189,7 +189,7 @@ def grant_offers(
     for number, campaign in reserved.items():
         budget = unit.budgets.get(campaign.id)
         if budget is not None and number not in granted:
-            budget.add(reserved=-campaign.settings.price_micros)
+            budget.add(reserved=-campaign.settings.money.price_micros)
     return granted
 
 

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from sqlalchemy.engine import Connection
 
+from crowdtree.server.settings.model import stored_settings
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.campaign_row import read_policy
 from crowdtree.server.store.db.sql import fetch, fetch_one
 from crowdtree.server.store.errors import NotFound
 from crowdtree.server.store.reliability import Level
 from crowdtree.server.store.serving.item import ServedCampaign
-from crowdtree.server.store.settings import stored_settings
 
 MOST_HINTS = 200_000
 SHARDS = 64
@@ -97,8 +97,8 @@ class ServingCache:
             policy=read_policy(definition.problem, definition.policy).at_least(rules.people),
             settings=settings,
             rules=rules,
-            gold=gold[settings.training :],
-            training=gold[: settings.training],
+            gold=gold[settings.checks.practice_items :],
+            training=gold[: settings.checks.practice_items],
             secret=definition.secret,
             exclusions=fetch(connection, sql.EXCLUSIONS, campaign=state.id),
             levels=_levels(connection, state.id) if definition.revision else (),

@@ -23,7 +23,7 @@ def expire_leases(unit: UnitOfWork, most: int) -> int:
         for lease in item.leases.values():
             if lease.state in LIVE_LEASES and lease.overdue(unit.now):
                 if budget is not None:
-                    budget.add(reserved=-item.campaign.settings.price_micros)
+                    budget.add(reserved=-item.campaign.settings.money.price_micros)
                 lease.become(LeaseState.EXPIRED)
                 if lease.expires_at > GIVEN_BACK:
                     unit.lapses[lease.worker_id] += 1

@@ -25,13 +25,13 @@ from crowdtree.campaign.engine import (
 from crowdtree.core.problem import Problem
 from crowdtree.io.items import MEDIA, is_address, visible
 from crowdtree.policies import Label
+from crowdtree.server.settings.model import Settings
 from crowdtree.server.store.db.campaign_row import flow
 from crowdtree.server.store.db.statements import Exclusion, GoldItem, Lease, LogLine, OpenQuestion
 from crowdtree.server.store.db.states import ItemStatus, LeaseState
 from crowdtree.server.store.derived import file_name, item_name
 from crowdtree.server.store.reliability import Level, carried_skill
 from crowdtree.server.store.serving.commands import Task
-from crowdtree.server.store.settings import Settings
 from crowdtree.server.store.types import AnyPolicy, JsonObject
 from crowdtree.server.store.votes import Votes, counted_votes
 
@@ -363,10 +363,11 @@ def shown_item(campaign: Naming, task: str, payload: str) -> JsonObject:
     """Select what leaves the server of an item: the columns that are shown, and a name.
 
     Names that the owner gave may say what an item is, so those of the item and of its uploaded
-    files are replaced, unless the name is all there is to show or the owner wants it (`show_task`).
+    files are replaced, unless the name is all there is to show or the owner wants it
+    (`tasks.show_item_names`).
     """
     shown = visible(json.loads(payload))
-    if campaign.settings.show_task or not shown.keys() - {"alt"}:
+    if campaign.settings.tasks.show_item_names or not shown.keys() - {"alt"}:
         return {"task": task, **shown}
     for name in MEDIA:
         if name in shown and not is_address(shown[name]):

@@ -60,7 +60,7 @@ def waits(unit: Changes, item: OpenItem, label: Label) -> bool:
     owner said so, do not wait.
     """
     given = label.reason in (*SET_ASIDE, *FINAL, CORRECTED)
-    if given or not item.campaign.settings.provisional:
+    if given or not item.campaign.settings.labels.require_trusted_answer:
         return False
     events = zip(item.item.events, item.item.fates, strict=True)
     counted = [event for event, fate in events if fate == "counted"]

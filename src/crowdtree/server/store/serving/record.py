@@ -5,12 +5,12 @@ A newcomer has no record: their skips weigh nothing, and they hold one question 
 
 from __future__ import annotations
 
-from crowdtree.server.store.settings import Settings
+from crowdtree.server.settings.model import Settings
 
 FULL_RECORD = 5
 """Answers beyond the number of skips after which a skip counts in full."""
 LEAST_SECONDS = 30.0
-"""A lease never shrinks below this, unless `lease_seconds` is shorter."""
+"""A lease never shrinks below this, unless the time for a question is shorter."""
 MOST_HALVINGS = 10
 WAIT_SHARE = 0.1
 """Share of a lease after which it is taken back from a newcomer when others wait."""
@@ -31,7 +31,7 @@ def leases_allowed(settings: Settings, answers: int, lapses: int) -> int:
     >>> leases_allowed(Settings(), 0, 0), leases_allowed(Settings(), 1, 0)
     (1, 3)
     """
-    return settings.leases_per_worker if answers and not lapses else 1
+    return settings.tasks.max_open_questions if answers and not lapses else 1
 
 
 def lease_seconds(settings: Settings, lapses: int) -> float:
@@ -41,9 +41,9 @@ def lease_seconds(settings: Settings, lapses: int) -> float:
     [600.0, 300.0, 150.0, 30.0]
     """
     if not lapses:
-        return settings.lease_seconds
-    least = min(LEAST_SECONDS, settings.lease_seconds)
-    return max(least, settings.lease_seconds / 2.0 ** min(lapses, MOST_HALVINGS))
+        return settings.tasks.max_seconds_per_question
+    least = min(LEAST_SECONDS, settings.tasks.max_seconds_per_question)
+    return max(least, settings.tasks.max_seconds_per_question / 2.0 ** min(lapses, MOST_HALVINGS))
 
 
 def take_back_after(settings: Settings) -> float:
@@ -52,7 +52,10 @@ def take_back_after(settings: Settings) -> float:
     >>> take_back_after(Settings())
     60.0
     """
-    return max(min(LEAST_SECONDS, settings.lease_seconds), WAIT_SHARE * settings.lease_seconds)
+    return max(
+        min(LEAST_SECONDS, settings.tasks.max_seconds_per_question),
+        WAIT_SHARE * settings.tasks.max_seconds_per_question,
+    )
 
 
 def is_accepted(kind: str, fate: str, overdue: int) -> bool:

@@ -38,7 +38,7 @@ def lessons(policy: AnyPolicy, items: Sequence[GoldItem], only: int | None = Non
 
 def preparation(campaign: ServedCampaign, worker: Worker) -> str:
     """What the worker has to do before the next question: consent, training or nothing."""
-    mark = campaign.settings.consent_mark
+    mark = campaign.settings.tasks.consent_mark
     if mark and worker.consent != mark:
         return "consent"
     if worker.answers or worker.trained >= len(campaign.training):

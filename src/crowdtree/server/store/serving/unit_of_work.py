@@ -91,7 +91,7 @@ class UnitOfWork(Changes):
         # at once; if another process has just added a budget, the worst case is a deadlock, which
         # is retried.
         known = self.cache.campaigns.values()
-        if not known or any(c.settings.budget is not None for c in known):
+        if not known or any(c.settings.money.budget is not None for c in known):
             self.read_workers(workers)
             self.read_items(self.request_items((), leases))
         else:
@@ -107,7 +107,7 @@ class UnitOfWork(Changes):
             if number not in self.campaigns:
                 campaign = self.cache.campaign(self.connection, worker.campaign)
                 self.campaigns[number] = campaign
-                if campaign.settings.budget is not None:
+                if campaign.settings.money.budget is not None:
                     capped.add(number)
             expired = worker.expires_at is not None and worker.expires_at <= self.now
             if worker.role == "worker" and not expired:
@@ -127,7 +127,9 @@ class UnitOfWork(Changes):
             return
         for state in fetch(self.connection, sql.CAMPAIGNS, ids=missing):
             self.campaigns[state.id] = self.cache.campaign(self.connection, state)
-        self._lock_budgets({n for n in missing if self.campaigns[n].settings.budget is not None})
+        self._lock_budgets(
+            {n for n in missing if self.campaigns[n].settings.money.budget is not None}
+        )
 
     def _lock_budgets(self, campaigns: set[int]) -> None:
         if campaigns:

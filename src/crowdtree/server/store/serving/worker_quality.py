@@ -199,7 +199,7 @@ def _posteriors(
 
 
 def _paused_if_unreliable(campaign: ServedCampaign, record: WorkerRecord) -> WorkerRecord:
-    least, after = campaign.settings.pause_below, campaign.settings.pause_after
+    least, after = campaign.settings.checks.pause_below, campaign.settings.checks.pause_after_checks
     if record.status != "active" or least is None or record.gold_asked + record.judged < after:
         return record
     right = expected_right(campaign.problem, record.skill)

@@ -22,7 +22,7 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 
 
 class Started(BaseModel):
-    """An audit to start; without a bound, the campaign's setting `certify` is used."""
+    """An audit to start; without a bound, that of `finish.max_wrong_labels` is used."""
 
     model_config = ConfigDict(extra="forbid")
     bound: Share | None = None

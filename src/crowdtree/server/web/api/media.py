@@ -106,7 +106,9 @@ async def load(
         raise HttpError(404, "missing", "There is no such file.")
     media, kind = _media(state), _type(name)
     campaign = await state.store.aread(lambda c: get_campaign(c, number))
-    own = owner or campaign.settings.show_task  # the owner's name may say what an item is
+    own = (
+        owner or campaign.settings.tasks.show_item_names
+    )  # the owner's name may say what an item is
     found = await run_in_threadpool(media.find, campaign, name, kind, own)
     if found is None:
         raise HttpError(404, "missing", "There is no such file.")

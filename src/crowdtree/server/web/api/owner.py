@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.engine import Connection
 from starlette.responses import StreamingResponse
 
+from crowdtree.server.settings.model import flat
 from crowdtree.server.store.db.campaign_row import CampaignStatus, get_campaign
 from crowdtree.server.store.db.campaign_row import list_campaigns as campaign_rows
 from crowdtree.server.store.derived import signing_key
@@ -127,14 +128,13 @@ async def revisions(request: Request, number: Number) -> list[JsonObject]:
 
 @router.patch("/{number}/settings")
 async def change(request: Request, number: Number, changes: JsonObject) -> JsonObject:
-    """Change some settings."""
+    """Change some settings, by group: `{"labels": {"people_per_item": 3}}`."""
     state = state_of(request)
+    wanted = flat(changes)
 
     def apply(connection: Connection) -> JsonObject:
         policy = state.policy(get_campaign(connection, number))
-        return campaigns.change_settings(
-            connection, number, policy, changes, state.now
-        ).model_dump()
+        return campaigns.change_settings(connection, number, policy, wanted, state.now).model_dump()
 
     return await state.store.awrite(apply)
 
@@ -173,7 +173,7 @@ async def invite(request: Request, number: Number, wish: Invited) -> JsonObject:
 
     def apply(connection: Connection) -> tuple[int, str]:
         campaign = get_campaign(connection, number)
-        dedicated = campaign.settings.dedicated
+        dedicated = campaign.settings.tasks.one_question_per_worker
         policy = state.policy(campaign)
         return people.invite(connection, number, wish.name, policy, dedicated, state.now)
 
@@ -228,11 +228,11 @@ def _link(request: Request, kind: str, token: str) -> dict[str, str]:
 async def read_signing_key(request: Request, number: Number) -> dict[str, str]:
     """Read the key with which participant ids in join links are signed; keep it secret.
 
-    The setting `signing_key` is its number: the next number is a new key. Links that were signed
-    before work until `oldest_signing_key` is raised.
+    The setting `people.signing_key` is its number: the next number is a new key. Links that were
+    signed before work until `people.oldest_signing_key` is raised.
     """
     found = await state_of(request).store.aread(lambda c: get_campaign(c, number))
-    return {"key": signing_key(found.secret, found.settings.signing_key)}
+    return {"key": signing_key(found.secret, found.settings.people.signing_key)}
 
 
 @router.get("/{number}/items/{item}")

@@ -1,7 +1,4 @@
-"""What a worker does: agree, practise; next, answer, skip, report.
-
-Slow path and source of the OpenAPI schema; valid requests are handled in ``fast_path``.
-"""
+"""What a worker does: agree, practise; next, answer, skip, report."""
 
 from __future__ import annotations
 
@@ -9,10 +6,11 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
+from crowdtree.server.store.serving import commands
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import WorkerHash
 from crowdtree.server.web.requests import state_of
-from crowdtree.server.web.routing import GuardedRoute
+from crowdtree.server.web.routing import GuardedRoute, QuickRoute
 from crowdtree.server.web.services import assignments
 from crowdtree.server.web.services.assignments import (
     Agreed,
@@ -25,6 +23,8 @@ from crowdtree.server.web.services.assignments import (
 )
 
 router = APIRouter(route_class=GuardedRoute, prefix="/api/worker", tags=["worker"])
+quick = APIRouter(route_class=QuickRoute, prefix="/api/worker", tags=["worker"])
+"""Routes of what workers do all the time."""
 
 
 class Question(BaseModel):
@@ -59,8 +59,8 @@ class Result(BaseModel):
     late: bool
 
 
-@router.post("/next", response_model=Handed)
-async def next_question(request: Request, asked: Asked, who: WorkerHash) -> JSONResponse:
+@quick.post("/next", response_model=Handed)
+async def next_question(request: Request, given: Asked, who: WorkerHash) -> assignments.Found:
     """Hand out a question; with `wait`, wait that many seconds for one to open.
 
     `task` is null when there is none: `reason` says why (wait: others hold the questions or have
@@ -72,24 +72,23 @@ async def next_question(request: Request, asked: Asked, who: WorkerHash) -> JSON
     there is no more, or something to do first.
     """
     state = state_of(request)
-    found = await assignments.find_question(state, asked, who, request.is_disconnected)
-    return JSONResponse(found)
+    return await assignments.find_question(state, given, who, request.is_disconnected)
 
 
-@router.post("/answer", response_model=Result)
-async def answer(request: Request, given: Answered, who: WorkerHash) -> JSONResponse:
+@quick.post("/answer", response_model=Result)
+async def answer(request: Request, given: Answered, who: WorkerHash) -> commands.Taken:
     """Answer a question. Repeating a key returns the first result.
 
     `fate` is "counted", or why not: "surplus" (the vote was over), "late" (the item has its
     label), "over budget" (it came too late to be paid). `late` says that the lease had expired.
     """
-    return JSONResponse(await assignments.submit_answer(state_of(request), given, who))
+    return await assignments.submit_answer(state_of(request), given, who)
 
 
-@router.post("/skip", response_model=Result)
-async def skip(request: Request, given: Skipped, who: WorkerHash) -> JSONResponse:
+@quick.post("/skip", response_model=Result)
+async def skip(request: Request, given: Skipped, who: WorkerHash) -> commands.Taken:
     """Skip a question that the worker cannot answer."""
-    return JSONResponse(await assignments.submit_skip(state_of(request), given, who))
+    return await assignments.submit_skip(state_of(request), given, who)
 
 
 @router.post("/report", response_model=Result)

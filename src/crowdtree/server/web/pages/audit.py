@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from fastapi import APIRouter, Request
 from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
+from crowdtree.server.settings.finish import BOUND
+from crowdtree.server.settings.words import read_value, write_value
 from crowdtree.server.store.audits.checking import AuditorLink, listed_auditors
 from crowdtree.server.store.audits.report import unsure_items
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
@@ -13,7 +17,6 @@ from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import AUDITOR_COOKIE, OWNER_ONLY, AuditorHash, OwnerNeeded, csrf_of
 from crowdtree.server.web.pages.base import PageRoute, fragment, go, render
 from crowdtree.server.web.pages.language import keep_language, speech_of
-from crowdtree.server.web.pages.settings import number_of, shown_settings
 from crowdtree.server.web.pages.worker import shown_item
 from crowdtree.server.web.requests import Number, state_of
 from crowdtree.server.web.services import audits
@@ -36,7 +39,7 @@ async def page(request: Request, number: Number, owner: OwnerNeeded) -> Response
     campaign, links, unsure = await state.store.aread(look)
     found = await audits.report(state, number)
     claims = found["claims"]
-    wanted = campaign.settings.certify if claims is None else claims["wanted"]
+    wanted = campaign.settings.finish.max_wrong_labels if claims is None else claims["wanted"]
     return render(
         request,
         "audit.html",
@@ -44,7 +47,7 @@ async def page(request: Request, number: Number, owner: OwnerNeeded) -> Response
         campaign=campaign,
         found=found,
         part=await audit_part(request, campaign, found),
-        wanted=shown_settings({"certify": wanted})["certify"],
+        wanted=write_value(BOUND, wanted),
         links=links,
         unsure=unsure,
         base=state.options.url,
@@ -55,7 +58,7 @@ async def page(request: Request, number: Number, owner: OwnerNeeded) -> Response
 async def start(request: Request, number: Number) -> Response:
     """Start an audit."""
     form = await request.form()
-    bound = number_of("certify", str(form.get("bound", "")).strip())
+    bound = cast("float | None", read_value(BOUND, str(form.get("bound", ""))))
     await audits.start(state_of(request), number, bound)
     return go(request, f"/c/{number}/audit")
 

@@ -84,7 +84,7 @@ class PageRoute(GuardedRoute):
             try:
                 return await handler(request)
             except HttpError as error:
-                return error_page(request, error.status, error.case, error.message)
+                return error_page(request, error.status_code, error.case, error.detail)
             except CrowdtreeError as error:
                 return error_page(request, *refusal(error))
             except (HTTPException, RequestValidationError):

@@ -58,7 +58,9 @@ async def live(request: Request, number: Number) -> Response:
 async def _picture(state: AppState, number: int) -> Picture:
     campaign = await state.store.aread(lambda c: get_campaign(c, number))
     policy = state.policy(campaign)
-    performance = await state.plans.performance_soon(policy, campaign.settings.people_per_item)
+    performance = await state.plans.performance_soon(
+        policy, campaign.settings.labels.people_per_item
+    )
     return await state.store.aread(lambda c: look(c, campaign, policy, performance, state.now))
 
 

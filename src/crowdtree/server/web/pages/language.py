@@ -17,7 +17,7 @@ from crowdtree.server.languages import (
     catalogues,
     preferred,
 )
-from crowdtree.server.store import Settings
+from crowdtree.server.settings.model import Settings
 from crowdtree.server.web.requests import state_of
 
 COOKIE = "crowdtree_language"
@@ -81,7 +81,7 @@ def speech_of(request: Request, settings: Settings | None = None) -> Speech:
     """
     chosen = [request.query_params.get(PARAMETER, ""), request.cookies.get(COOKIE, "")]
     browser = accepted(request.headers.get("accept-language", "")[:MOST_HEADER])
-    default = [] if settings is None else [settings.language]
+    default = [] if settings is None else [settings.tasks.language]
     code = preferred([*chosen, *browser, *default]) or ENGLISH
     changes = {} if settings is None else _changes(settings, code)
     return Speech(catalogues()[code], {key: text for key, text in changes.items() if text})
@@ -89,9 +89,9 @@ def speech_of(request: Request, settings: Settings | None = None) -> Speech:
 
 def _changes(settings: Settings, code: str) -> dict[str, str]:
     """The owner's texts; classes without a name in a language have that of the campaign's own."""
-    base = settings.texts.get(settings.language or ENGLISH, {})
+    base = settings.tasks.texts.get(settings.tasks.language or ENGLISH, {})
     names = {key: text for key, text in base.items() if key.startswith(CLASS)}
-    return {**names, **settings.texts.get(code, {})}
+    return {**names, **settings.tasks.texts.get(code, {})}
 
 
 def keep_language(request: Request, response: Response) -> None:

@@ -241,7 +241,7 @@ def _headline(seen: Situation, notes: int) -> tuple[str, str]:
 
 def _values(seen: Situation) -> dict[str, str]:
     """The numbers of the page, as text."""
-    facts, planned, currency = seen.facts, seen.planned, seen.campaign.settings.currency
+    facts, planned, currency = seen.facts, seen.planned, seen.campaign.settings.money.currency
     items, answers = facts["items"], facts["answers"]
     each = facts["answers_per_item"]
     error = facts["estimated_error"]
@@ -315,7 +315,7 @@ def _questions(policy: AnyPolicy, counts: dict[str, int]) -> list[JsonObject]:
 
 def _audit_notes(seen: Situation) -> Iterator[Note]:
     """Labels that are to be certified before the campaign finishes."""
-    reason, wanted = seen.campaign.status_reason, seen.campaign.settings.certify
+    reason, wanted = seen.campaign.status_reason, seen.campaign.settings.finish.max_wrong_labels
     if seen.campaign.status != "running" or not reason or wanted is None:
         return
     what = f"{reason[:1].upper()}{reason[1:]}"
@@ -332,10 +332,10 @@ def _worker_notes(seen: Situation) -> Iterator[Note]:
     """Nobody is there, nobody answers, or nobody else can join."""
     if seen.campaign.status != "running" or seen.campaign.status_reason:
         return
-    people, most = seen.facts["workers"], seen.campaign.settings.most_workers
+    people, most = seen.facts["workers"], seen.campaign.settings.people.max_workers
     if people["active"] + people["paused"] >= most:
         text = f"Nobody else can join by the open link: {plural(most, 'worker')} may take part."
-        yield Note(text, f"{seen.link}/share#most_workers", "Let more people join")
+        yield Note(text, f"{seen.link}/share#people.max_workers", "Let more people join")
     if not sum(people.values()):
         yield Note("Nobody has joined yet.", f"{seen.link}/share", "Share the links")
     elif seen.is_quiet:
@@ -348,12 +348,12 @@ def _waiting_notes(seen: Situation) -> Iterator[Note]:
     waiting = seen.facts["waiting_for_workers"]
     if not waiting:
         return
-    seconds = seen.campaign.settings.give_up_seconds
+    seconds = seen.campaign.settings.labels.close_stalled_after_seconds
     text = (
         f"{plural(waiting, 'item')} {'waits' if waiting == 1 else 'wait'} for more workers: "
         "everybody who is here has answered, or may not answer."
     )
-    people = seen.campaign.settings.people_per_item
+    people = seen.campaign.settings.labels.people_per_item
     if seen.facts["workers"]["active"] < people:
         text += f" A label takes the answers of {people} people."
     end = "" if seconds is None else f"after {duration(seconds)}, or "
@@ -365,7 +365,7 @@ def _waiting_notes(seen: Situation) -> Iterator[Note]:
 def _newcomer_notes(seen: Situation) -> Iterator[Note]:
     """Labels that wait for somebody who is known, or on which nobody known was asked for."""
     settings, facts = seen.campaign.settings, seen.facts
-    checked = seen.trusted or (facts["items"]["gold"] and settings.asks_gold)
+    checked = seen.trusted or (facts["items"]["gold"] and settings.checks.asks_gold)
     running = seen.campaign.status == "running" and bool(sum(facts["workers"].values()))
     if running and seen.campaign.status_reason == LEFT_TO_OWNER:
         yield Note(
@@ -375,7 +375,7 @@ def _newcomer_notes(seen: Situation) -> Iterator[Note]:
             f"{seen.link}/audit",
             "Check some labels",
         )
-    elif running and settings.provisional and not checked:
+    elif running and settings.labels.require_trusted_answer and not checked:
         yield Note(
             "Nobody was invited by a personal link, and no check items are asked: labels follow "
             "the majority of those who joined, whoever they are.",
@@ -451,7 +451,7 @@ def _report_notes(seen: Situation) -> Iterator[Note]:
 
 def _gold_notes(seen: Situation) -> Iterator[Note]:
     """Gold items that nobody is asked about, and those that are missing."""
-    gold, training = seen.facts["items"]["gold"], seen.campaign.settings.training
+    gold, training = seen.facts["items"]["gold"], seen.campaign.settings.checks.practice_items
     if gold < training and seen.campaign.status != "finished":
         yield Note(
             f"The training asks for {plural(training, 'item')} of known class; there "
@@ -459,18 +459,18 @@ def _gold_notes(seen: Situation) -> Iterator[Note]:
             f"{seen.link}/items",
             "Add items with a column gold",
         )
-    if gold and not seen.campaign.settings.asks_gold and seen.campaign.status != "finished":
+    if gold and not seen.campaign.settings.checks.asks_gold and seen.campaign.status != "finished":
         yield Note(
             f"{plural(gold, 'check item')} {'is' if gold == 1 else 'are'} never asked about: the "
             "share of check items is 0.",
-            f"{seen.link}/share#gold_rate",
+            f"{seen.link}/share#checks.gold_rate",
             "Set it",
         )
 
 
 def _budget_notes(seen: Situation) -> Iterator[Note]:
     """A budget below the expected cost."""
-    budget, currency = seen.facts["budget"], seen.campaign.settings.currency
+    budget, currency = seen.facts["budget"], seen.campaign.settings.money.currency
     expected = seen.facts["spent"] + (seen.forecast.cost or 0.0)
     if budget is None or expected <= 1.02 * budget or seen.campaign.status == "finished":
         return
@@ -495,7 +495,7 @@ def _question_notes(seen: Situation) -> Iterator[Note]:
         yield Note(
             f"“{problem.text(place)}” divides people: {percent(against / total)} of votes go "
             f"against the verdict, {percent(assumed)} were expected. Are the instructions clear?",
-            f"{seen.link}/share#instructions",
+            f"{seen.link}/share#tasks.instructions",
             "Edit the instructions",
         )
 

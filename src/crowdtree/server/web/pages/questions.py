@@ -45,7 +45,7 @@ async def listed(request: Request, number: Number, owner: OwnerNeeded) -> Respon
 
     campaign, counts, votes = await state.store.aread(look)
     policy = state.policy(campaign)
-    examples = campaign.settings.examples
+    examples = campaign.settings.tasks.examples
     rows = [_row(policy, q, examples, counts, votes) for q in policy.questions_used()]
     return render(
         request,
@@ -115,8 +115,12 @@ async def save(request: Request, number: Number) -> Response:
             state.now,
         )
         examples = {key: found[_key(key)] for key in policy.problem.questions if found[_key(key)]}
-        changes: JsonObject = {"examples": examples, "instructions": found["instructions"]}
-        if any(getattr(campaign.settings, name) != value for name, value in changes.items()):
+        changes: JsonObject = {
+            "tasks.examples": examples,
+            "tasks.instructions": found["instructions"],
+        }
+        before = campaign.settings.values()
+        if any(before[name] != value for name, value in changes.items()):
             campaigns.change_settings(connection, number, policy, changes, state.now)
         after = get_campaign(connection, number)
         return seen_of(_shown(after, state.policy(after)))
@@ -149,8 +153,8 @@ def _class(name: str) -> str:
 
 def _shown(campaign: Campaign, policy: AnyPolicy) -> dict[str, object]:
     """The texts as the form shows them."""
-    examples, problem = campaign.settings.examples, policy.problem
-    shown: dict[str, object] = {"instructions": campaign.settings.instructions}
+    examples, problem = campaign.settings.tasks.examples, policy.problem
+    shown: dict[str, object] = {"instructions": campaign.settings.tasks.instructions}
     for place, name in enumerate(problem.questions):
         shown |= {_key(name): examples.get(name, ""), _text(name): problem.text(place)}
     for place, name in enumerate(problem.classes):

@@ -32,7 +32,7 @@ async def shown(request: Request, number: Number, owner: OwnerNeeded, lang: str 
     """Show the texts of a language."""
     state = state_of(request)
     campaign = await state.store.aread(lambda c: get_campaign(c, number))
-    code = preferred([lang, campaign.settings.language]) or ENGLISH
+    code = preferred([lang, campaign.settings.tasks.language]) or ENGLISH
     found = catalogues()[code]
     return render(
         request,
@@ -41,11 +41,11 @@ async def shown(request: Request, number: Number, owner: OwnerNeeded, lang: str 
         campaign=campaign,
         language=found,
         languages=[(other, made.name) for other, made in catalogues().items()],
-        own={name: getattr(campaign.settings, name) for name in OWN},
+        own={name: getattr(campaign.settings.tasks, name) for name in OWN},
         questions=_questions(state.policy(campaign)),
         classes=_classes(state.policy(campaign)),
         texts=[(key, _form(text), isinstance(text, str)) for key, text in found.texts.items()],
-        changed=campaign.settings.texts.get(code, {}),
+        changed=campaign.settings.tasks.texts.get(code, {}),
         seen=seen_of(_fields(campaign, state.policy(campaign), code)),
     )
 
@@ -68,8 +68,8 @@ async def save(request: Request, number: Number, lang: str) -> Response:
         current = _fields(campaign, policy, lang)
         found = {**current, **merge(seen, current, wished)}
         kept = {key: text for key, text in found.items() if text}
-        texts = {**campaign.settings.texts, lang: kept}
-        changes: JsonObject = {"texts": {code: of for code, of in texts.items() if of}}
+        texts = {**campaign.settings.tasks.texts, lang: kept}
+        changes: JsonObject = {"tasks.texts": {code: of for code, of in texts.items() if of}}
         campaigns.change_settings(connection, number, policy, changes, state.now)
         return seen_of(_fields(get_campaign(connection, number), policy, lang))
 
@@ -80,7 +80,7 @@ async def save(request: Request, number: Number, lang: str) -> Response:
 def _fields(campaign: Campaign, policy: AnyPolicy, code: str) -> dict[str, str]:
     """The fields of the form: the owner's texts in a language, by key."""
     keys = (*OWN, *_questions(policy), *_classes(policy), *catalogues()[ENGLISH].texts)
-    return dict.fromkeys(keys, "") | campaign.settings.texts.get(code, {})
+    return dict.fromkeys(keys, "") | campaign.settings.tasks.texts.get(code, {})
 
 
 def _questions(policy: AnyPolicy) -> dict[str, str]:

@@ -16,13 +16,15 @@ from starlette.responses import HTMLResponse, Response
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.io.items import KEYS, item_format
 from crowdtree.planning import MENU_ITEMS, Report
+from crowdtree.server.settings.finish import BOUND
+from crowdtree.server.settings.words import read_value, write_value
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.server.store.owner import campaigns, drafts
 from crowdtree.server.store.types import AnyPolicy, JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.server.web.pages.base import PageRoute, fragment, go, render
 from crowdtree.server.web.pages.progress_stream import with_progress
-from crowdtree.server.web.pages.settings import changes_of, number_of, shown_settings
+from crowdtree.server.web.pages.settings import changes_of
 from crowdtree.server.web.requests import Number, state_of
 from crowdtree.server.web.services.items import MOST_NAMED, add_from_file
 from crowdtree.server.web.state import AppState
@@ -55,7 +57,7 @@ async def plan(request: Request, number: Number, owner: OwnerNeeded) -> Response
     if found is not None:
         chosen = found.nearest(policy, performance).key
         values |= {"menu": found, "chosen": chosen, "simulated": MENU_ITEMS}
-        certify = shown_settings({"certify": campaign.settings.certify})["certify"]
+        certify = write_value(BOUND, campaign.settings.finish.max_wrong_labels)
         values |= {"certify": certify, "most": MOST_SIMULATED}
     return render(request, "plan.html", **values)
 
@@ -89,10 +91,10 @@ async def checks(
     """Say how many checks a certificate takes with a choice, and what watching costs."""
     state = state_of(request)
     campaign = await _campaign(state, number)
-    bound = number_of("certify", certify.strip()[:20])
+    bound = read_value(BOUND, certify.strip()[:20])
     if bound is None:
         return HTMLResponse("")
-    if not 0 < bound < 1:
+    if not isinstance(bound, float) or not 0 < bound < 1:
         raise CrowdtreeError("certify: expected a percentage between 0 and 100")
     count = items.strip().replace(",", "")[:9]
     if not count.isascii() or not count.isdigit() or not 1 <= int(count) <= MOST_SIMULATED:
@@ -114,7 +116,7 @@ async def choose(request: Request, number: Number) -> Response:
     form = await request.form()
     campaign = await _campaign(state, number)
     choice = (await state.plans.menu(campaign.problem)).get(str(form.get("choice", "")))
-    changes = changes_of(form, ("price", "currency", "certify"))
+    changes = changes_of(form, ("money.price", "money.currency", BOUND))
 
     def apply(connection: Connection) -> None:
         drafts.change_policy(connection, number, choice.policy, state.now)

@@ -232,7 +232,7 @@ async def report_worker(state: AppState, who: str) -> WorkerReport:
 def report_of(campaign: Campaign, worker: Mapping[str, Any]) -> WorkerReport:
     """Report about a worker of whom these facts are known."""
     settings = campaign.settings
-    agreed = worker["consent"] == settings.consent_mark
+    agreed = worker["consent"] == settings.tasks.consent_mark
     return {
         "campaign": campaign.name,
         "campaign_id": campaign.id,
@@ -244,14 +244,18 @@ def report_of(campaign: Campaign, worker: Mapping[str, Any]) -> WorkerReport:
             "answers": worker["answers"],
             "skips": worker["skips"],
         },
-        "instructions": settings.instructions,
-        "examples": settings.examples,
-        "answers_per_worker": settings.answers_per_worker,
-        "least_answers": settings.least_answers,
-        "code": bool(settings.personal_codes or settings.completion_code or settings.return_url),
-        "consent": settings.consent,
-        "consent_mark": "" if agreed else settings.consent_mark,
+        "instructions": settings.tasks.instructions,
+        "examples": settings.tasks.examples,
+        "answers_per_worker": settings.tasks.max_answers_per_worker,
+        "least_answers": settings.money.min_answers_for_code,
+        "code": bool(
+            settings.money.personal_codes
+            or settings.money.completion_code
+            or settings.money.return_url
+        ),
+        "consent": settings.tasks.consent,
+        "consent_mark": "" if agreed else settings.tasks.consent_mark,
         "accepted": worker["accepted"],
         "earned": worker["earned"],
-        "currency": settings.currency,
+        "currency": settings.money.currency,
     }

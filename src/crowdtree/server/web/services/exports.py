@@ -9,6 +9,7 @@ from crowdtree.io.exports import COLUMNS, with_times
 from crowdtree.io.item_columns import ColumnOrder, free_names
 from crowdtree.server.prolific import ledger
 from crowdtree.server.prolific.study import written
+from crowdtree.server.settings.money import MICRO
 from crowdtree.server.store import Store
 from crowdtree.server.store.audits.report import Coverage, coverage
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
@@ -21,7 +22,6 @@ from crowdtree.server.store.queries.export import (
 )
 from crowdtree.server.store.queries.payments import payment_rows
 from crowdtree.server.store.queries.reports import report_rows
-from crowdtree.server.store.settings import MICRO
 from crowdtree.server.store.types import JsonObject
 
 Export = Literal["labels", "answers", "log", "workers", "payments", "reports"]
@@ -119,7 +119,7 @@ def _reports(store: Store, campaign: Campaign) -> Iterator[list[JsonObject]]:
 def _payments(store: Store, campaign: Campaign) -> Iterator[list[JsonObject]]:
     """Read what each worker earned; bonuses of submissions without a worker come last."""
     bonuses = store.read(lambda c: ledger.look(c, campaign.id))[1].paid
-    currency = campaign.settings.currency
+    currency = campaign.settings.money.currency
     for rows in _workers(store, campaign):
         yield [
             row

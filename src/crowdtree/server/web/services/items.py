@@ -100,7 +100,7 @@ def add_from_file(
         conflicts |= other
     unit = "row" if kind == "xlsx" else "line"
     found = sorted(conflicts | {later for _, later in twice})
-    warnings = [unused_gold(gold)] if gold and not campaign.settings.asks_gold else []
+    warnings = [unused_gold(gold)] if gold and not campaign.settings.checks.asks_gold else []
     warnings += [
         f"{unit}s {first} and {later} have the same `task` but different content: {unit} {first} "
         "is kept"
@@ -221,12 +221,13 @@ def unused_gold(count: int) -> str:
     """What to say about gold items that nobody is asked about.
 
     >>> unused_gold(1)
-    '1 gold item is never asked about: set gold_rate (such as 0.1) or gold_first above 0'
+    '1 gold item is never asked about: set checks.gold_rate (such as 0.1) or checks.gold_first \
+above 0'
     """
     verb = "is" if count == 1 else "are"
     return (
-        f"{plural(count, 'gold item')} {verb} never asked about: set gold_rate (such as 0.1) or "
-        "gold_first above 0"
+        f"{plural(count, 'gold item')} {verb} never asked about: set checks.gold_rate (such as "
+        "0.1) or checks.gold_first above 0"
     )
 
 

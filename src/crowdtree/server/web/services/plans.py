@@ -6,7 +6,7 @@ import asyncio
 from typing import NamedTuple
 
 from crowdtree.planning import Report
-from crowdtree.server.store import Settings, checked_settings
+from crowdtree.server.settings.model import Settings, checked_settings
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.owner import campaigns, drafts, revisions
 from crowdtree.server.store.types import AnyPolicy, JsonObject

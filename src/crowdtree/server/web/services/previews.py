@@ -31,7 +31,7 @@ def previewed_question(connection: Connection, campaign: Campaign, policy: AnyPo
     return {
         "task": {
             "lease": f"0.{secrets.token_hex(8)}",
-            "seconds": campaign.settings.lease_seconds,
+            "seconds": campaign.settings.tasks.max_seconds_per_question,
             "item": _item(connection, campaign),
             "question": {"name": problem.questions[question], "text": problem.text(question)},
         },

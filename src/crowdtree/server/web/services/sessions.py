@@ -133,7 +133,7 @@ async def find_join_link(state: AppState, address: str, token: str) -> tuple[int
     if number is None:
         raise Refused("unknown")
     campaign = await state.store.aread(lambda c: get_campaign(c, number))
-    return number, campaign.settings.participant_parameter
+    return number, campaign.settings.people.participant_parameter
 
 
 async def works_for(

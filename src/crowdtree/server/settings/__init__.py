@@ -1,0 +1,1 @@
+"""The settings of a campaign: groups, what each setting costs, and presets."""
