@@ -16,6 +16,7 @@ from crowdtree.server.store import Next, Store, Submit
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.db.campaign_row import LEFT_TO_OWNER, get_campaign
 from crowdtree.server.store.db.tables import workers
+from crowdtree.server.store.derived import file_name
 from crowdtree.server.store.owner import people, tokens
 
 pytest.importorskip("fastapi", reason="needs the server's packages")
@@ -434,9 +435,11 @@ def test_other_content_and_missing_files_are_reported(run: Any) -> None:
     assert "warning: 1 file that items show was never uploaded: d.png" in err
     assert "Looked in crowdtree-media/1; --media names another folder." in err
     assert "was never uploaded: d.png" in run("start", "1")[2]
+    with Store("crowdtree.db").opened() as store:
+        secret = store.read(lambda c: get_campaign(c, 1)).secret
     folder = Path("elsewhere/1")
     folder.mkdir(parents=True)
-    (folder / "d.png").write_bytes(b"x")
+    (folder / file_name(secret, "d.png")).write_bytes(b"x")
     run("pause", "1")
     assert "never uploaded" not in run("start", "1", "--media", "elsewhere")[2]
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
@@ -19,6 +17,7 @@ from crowdtree.cli.campaign.database import (
     media_place,
     next_step,
     one_line,
+    opened_media,
     without_password,
 )
 from crowdtree.cli.options import AsJson, argument, check_folder, check_outputs, flag, with_options
@@ -39,18 +38,16 @@ class Place:
     @property
     def bucket(self) -> str:
         """The address of the bucket of media; empty for a folder."""
-        is_bucket = import_server("crowdtree.server.web.media_files").is_bucket
+        is_bucket = import_server("crowdtree.server.media").is_bucket
         return self.media if self.media and is_bucket(self.media) else ""
 
     def storage(self) -> Any:
         """The folder of media, the bucket, or none where media are left out."""
         if self.no_media:
             return None
-        if self.bucket:
-            return import_server("crowdtree.server.web.media_bucket").Bucket(self.bucket)
-        folder = Path(media_place(self.database, self.media))
-        check_folder(folder)
-        return folder
+        if not self.bucket:
+            check_folder(Path(media_place(self.database, self.media)))
+        return opened_media(self.database, self.media)
 
 
 @with_options
@@ -99,14 +96,6 @@ def restore_verb(
     backup = import_server("crowdtree.server.store.backup")
     with one_line():
         made = backup.restore(file, place.database, place.storage(), replace)
-    nameless = sum(name.startswith("stored/") for name in made["sha256"])
-    if nameless and not place.bucket and not place.no_media:
-        files = plural(nameless, "file")
-        typer.echo(
-            f"crowdtree: note: {files} that no item shows stayed in the backup: their names in a "
-            "folder are not known; upload them again where you need them",
-            err=True,
-        )
     then = next_step(place.database, "campaign", "verify", 1) if made["rows"]["campaigns"] else ""
     _show(made, as_json, file, f"Restored into {without_password(place.database)}:", [], then)
 

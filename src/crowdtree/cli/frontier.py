@@ -31,7 +31,6 @@ from crowdtree.core.problem import Problem
 from crowdtree.core.text import amount, number, percent, rounded_up
 from crowdtree.designs.frontiers import frontier
 from crowdtree.designs.frontiers.compare import compare, vote_limit
-from crowdtree.show.plots import draw_frontier
 
 
 @dataclass(frozen=True)
@@ -205,11 +204,12 @@ def _ended(status: str) -> str:
 
 
 def _draw(front: Any, chosen: Any, path: Path, cost: str, allow_groups: bool) -> None:
-    if front.options.problem.loss is not None:
-        from crowdtree.show.plots.frontiers import loss_chart
-        from crowdtree.show.plots.vega import draw_chart
+    from crowdtree.show.plots.frontiers import frontier_chart, loss_chart
+    from crowdtree.show.plots.vega import draw_chart
 
-        draw_chart(loss_chart(front, chosen, cost=cost), path)
-        return
-    rows = compare(front, allow_groups)
-    draw_frontier(rows, path, chosen, cost=cost, most_votes=vote_limit(front))
+    if front.options.problem.loss is not None:
+        chart = loss_chart(front, chosen, cost=cost)
+    else:
+        rows = compare(front, allow_groups)
+        chart = frontier_chart(rows, chosen, cost=cost, most_votes=vote_limit(front))
+    draw_chart(chart, path)

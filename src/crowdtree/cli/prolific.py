@@ -51,11 +51,11 @@ def create_verb(
       crowdtree prolific create 1 --places 50 --url https://label.example --dry-run
     """
     studies = import_server("crowdtree.server.prolific.studies")
-    wish = import_server("crowdtree.server.prolific.study").Wish(
+    request = import_server("crowdtree.server.prolific.study").StudyRequest(
         places, base_url(url), seconds, title, description
     )
     with opened(database) as store:
-        found = studies.create_study(store, _client(), number, wish, dry_run)
+        found = studies.create_study(store, _client(), number, request, dry_run)
     before = "Would create a draft" if dry_run else "Created a draft"
     said = before if dry_run or found["changed"] else "The campaign has a study"
     then = next_step(database, "prolific", "publish", number)

@@ -10,12 +10,12 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 from crowdtree.server.prolific.client import TOKEN_VARIABLE, URL_VARIABLE
-from crowdtree.server.prolific.study import Wish
+from crowdtree.server.prolific.study import StudyRequest
 from tests.prolific_stub import TOKEN, Prolific, prolific_stub
 from tests.weblab import Lab, Worker, lab
 
 PAID = {"price": 0.05, "min_answers_for_code": 4, "currency": "GBP", "may_join": "named"}
-WISH = Wish(places=10, url="https://label.example")
+WISH = StudyRequest(places=10, url="https://label.example")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.prolific.client import ADDRESS, Client, ProlificError
 from crowdtree.server.prolific.studies import WAIT_SECONDS, create_study, move_study
-from crowdtree.server.prolific.study import Wish
+from crowdtree.server.prolific.study import StudyRequest
 from crowdtree.server.store import Store
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.owner import people as owner_people
@@ -84,7 +84,7 @@ def test_a_study_deleted_on_prolific_is_replaced(app: Any, stub: Any) -> None:
     assert second["internal_name"] != first["internal_name"]
 
 
-UNFIT: list[tuple[dict[str, Any], Wish, str]] = [
+UNFIT: list[tuple[dict[str, Any], StudyRequest, str]] = [
     ({"price": 0.0}, WISH, "settings: money.price"),
     ({"currency": "EUR"}, WISH, "GBP or USD, got 'EUR'"),
     ({"personal_codes": True}, WISH, "switch money.personal_codes off"),

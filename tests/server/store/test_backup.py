@@ -17,6 +17,7 @@ import sqlalchemy as sa
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 from crowdtree.core.errors import CrowdtreeError
+from crowdtree.server.media.folder import Folder
 from crowdtree.server.store import Store
 from crowdtree.server.store.backup import back_up, restore, restoring
 from crowdtree.server.store.db.tables import answers, metadata
@@ -42,17 +43,17 @@ def rows(store: Store) -> dict[str, list[Any]]:
     )
 
 
-def uploaded(folder: Path, name: str = "1/bird.png", content: bytes = b"picture") -> Path:
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_bytes(content)
-    return folder
+def uploaded(path: Path, name: str = "1/bird.png", content: bytes = b"picture") -> Folder:
+    (path / name).parent.mkdir(parents=True, exist_ok=True)
+    (path / name).write_bytes(content)
+    return Folder(path)
 
 
 def test_a_backup_of_a_campaign_in_use_restores_into_either_database(
     url: str, target: str, tmp_path: Path
 ) -> None:
-    media, copied = uploaded(tmp_path / "media"), tmp_path / "copied"
-    uploaded(media, "1/.0123.part")  # still being uploaded
+    media, copied = uploaded(tmp_path / "media"), Folder(tmp_path / "copied")
+    uploaded(media.path, "1/.0123.part")  # still being uploaded
     campaign = Small(url=url)
     campaign.start()
     ann = campaign.worker()
@@ -65,7 +66,7 @@ def test_a_backup_of_a_campaign_in_use_restores_into_either_database(
     assert made["rows"]["answers"] == 5
     assert (tmp_path / "a.backup").stat().st_mode & 0o077 == 0, "others can read the backup"
     restore(tmp_path / "a.backup", target, copied)
-    assert [path.name for path in copied.rglob("*") if path.is_file()] == ["bird.png"]
+    assert [path.name for path in copied.path.rglob("*") if path.is_file()] == ["bird.png"]
     with Store(target, clock=campaign.clock, rng=0).opened() as store:
         assert rows(store) == expected
         found = store.read(lambda c: verify(c, campaign.number))
@@ -113,18 +114,18 @@ def test_a_database_with_rows_is_replaced_only_if_asked(
     for place in (url, target):
         Small(url=place, rows=2 if place == url else 3).store.close()
     media = uploaded(tmp_path / "media")
-    uploaded(tmp_path / "there", "1/old.png")
+    there = uploaded(tmp_path / "there", "1/old.png")
     back_up(url, media, tmp_path / "a.backup")
     with pytest.raises(CrowdtreeError, match=r"not empty.*--replace"):
         restore(tmp_path / "a.backup", target, None)
     with pytest.raises(CrowdtreeError, match=r"folder of media is not empty.*--replace"):
-        restore(tmp_path / "a.backup", target, tmp_path / "there")
+        restore(tmp_path / "a.backup", target, there)
     with Store(target).opened() as store:
         assert len(rows(store)["items"]) == 3
-    restore(tmp_path / "a.backup", target, tmp_path / "there", replace=True)
+    restore(tmp_path / "a.backup", target, there, replace=True)
     with Store(target).opened() as store:
         assert len(rows(store)["items"]) == 2
-    assert [path.name for path in (tmp_path / "there").rglob("*.png")] == ["bird.png"]
+    assert [path.name for path in there.path.rglob("*.png")] == ["bird.png"]
 
 
 def test_a_database_that_a_server_has_open_is_left_alone(
@@ -189,7 +190,7 @@ def test_a_damaged_backup_changes_nothing(case: str, tmp_path: Path) -> None:
         restore(path, database, media, replace=True)
     with Store(database).opened() as store:
         assert rows(store) == expected
-    assert [one.name for one in media.rglob("*")] == ["1", "bird.png"]
+    assert [one.name for one in media.path.rglob("*")] == ["1", "bird.png"]
 
 
 def test_names_outside_the_folder_of_media_are_refused(tmp_path: Path) -> None:
@@ -203,7 +204,7 @@ def test_names_outside_the_folder_of_media_are_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("media/1/../../evil.png", b"picture")
     with pytest.raises(CrowdtreeError, match="not a name of uploaded media"):
-        restore(path, str(tmp_path / "new.db"), tmp_path / "new")
+        restore(path, str(tmp_path / "new.db"), Folder(tmp_path / "new"))
     assert not list(tmp_path.rglob("evil.png"))
 
 
@@ -227,7 +228,7 @@ def test_a_backup_that_somebody_has_written_is_refused_in_one_line(
     database, path = str(tmp_path / "c.db"), tmp_path / "a.backup"
     Small(url=database).store.close()
     made = back_up(database, uploaded(tmp_path / "media"), path)
-    new = (str(tmp_path / "new.db"), tmp_path / "new")
+    new = (str(tmp_path / "new.db"), Folder(tmp_path / "new"))
     whole = path.read_bytes()
     for changes in MANIFESTS:
         rewritten(path, manifest(**changes))
@@ -260,7 +261,7 @@ def test_media_that_do_not_fit_on_the_disk_are_not_unpacked(
     back_up(database, uploaded(tmp_path / "media"), path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=3))
     with pytest.raises(CrowdtreeError, match="take 7 bytes, and the disk has 3"):
-        restore(path, str(tmp_path / "new.db"), tmp_path / "new")
+        restore(path, str(tmp_path / "new.db"), Folder(tmp_path / "new"))
 
 
 def test_a_truncated_backup_and_other_files_are_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import sqlalchemy as sa
 
 from crowdtree.core.errors import CrowdtreeError
+from crowdtree.server.media import open_media
 from crowdtree.server.store import Next, NotFound, Refused, Store, Submit
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.corrections.excluding import exclude
@@ -21,7 +22,6 @@ from crowdtree.server.store.db.tables import judgements, metadata, workers
 from crowdtree.server.store.owner import campaigns, deleting, joining, people, tokens
 from crowdtree.server.store.owner.joining import Visitor
 from crowdtree.server.store.replay.verify import verify
-from crowdtree.server.web.media_files import open_media
 from crowdtree.server.web.services.deleting import delete_campaign, erase_worker
 from crowdtree.server.webhooks import hooks
 from tests.storelab import filled, work

@@ -14,9 +14,10 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 from sqlalchemy.exc import OperationalError
 
+from crowdtree.server.media import folder
 from crowdtree.server.store.errors import unavailable
 from crowdtree.server.store.serving import writer
-from crowdtree.server.web import media_files, readiness
+from crowdtree.server.web import readiness
 from tests.attack.routes import every_route
 from tests.weblab import Lab, lab, until
 
@@ -121,7 +122,7 @@ def test_a_full_disk_is_named_for_uploads(tmp_path: Any, monkeypatch: pytest.Mon
 
     with lab(media=tmp_path) as app:
         number = app.campaign()
-        monkeypatch.setattr(media_files.os, "replace", full)
+        monkeypatch.setattr(folder.os, "replace", full)
         found = app.client.post(
             f"/api/campaigns/{number}/media?name=a.png", content=b"x", headers=app.owner
         )

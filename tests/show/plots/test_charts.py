@@ -109,14 +109,15 @@ def test_confusion_labels_are_thinned(n: int, most: int) -> None:
 
 def test_a_frontier_is_drawn(tmp_path: Path) -> None:
     from crowdtree.designs.frontiers.compare import Row
-    from crowdtree.show.plots import draw_frontier
+    from crowdtree.show.plots.frontiers import frontier_chart
+    from crowdtree.show.plots.vega import draw_chart
 
     rows = [
         Row(series, cost, wrong := (base / 10) ** cost, wrong, wrong)
         for base, series in enumerate(("floor", "guide", "ours", "paper", "random", "everyone"), 3)
         for cost in (1.0, 2.0, 3.0)
     ]
-    svg = draw_frontier(rows, tmp_path / "f.svg").read_text()
+    svg = draw_chart(frontier_chart(rows), tmp_path / "f.svg").read_text()
     assert {"co-design", "paper", "lower limit (Fano)"} <= set(chart_texts(svg))
     assert "expected answers per item" in chart_texts(svg)
 

@@ -143,5 +143,5 @@ def media_place(database: str, media: str | None) -> str:
 
 def opened_media(database: str, media: str | None) -> Any:
     """The uploaded media of all campaigns."""
-    files = import_server("crowdtree.server.web.media_files")
+    files = import_server("crowdtree.server.media")
     return files.open_media(media_place(database, media))

@@ -131,5 +131,5 @@ def _add(number: int, file: str, media: str | None, database: str, as_json: bool
     for warning in found["warnings"]:
         typer.echo(f"crowdtree: warning: {warning}", err=True)
     if found["missing"]:
-        typer.echo(f"Looked in {files.place(number)}; --media names another folder.", err=True)
+        typer.echo(f"Looked in {files.address}/{number}; --media names another folder.", err=True)
     render.emit(as_json, found, show, then=next_step(database, "campaign", "start", number))

@@ -40,7 +40,7 @@ def start_verb(
         missing = items.missing_media(store, number, files)
     if missing:
         typer.echo(f"crowdtree: warning: {items.never_uploaded(missing)}", err=True)
-        typer.echo(f"Looked in {files.place(number)}; --media names another folder.", err=True)
+        typer.echo(f"Looked in {files.address}/{number}; --media names another folder.", err=True)
     _move(number, "running", database, as_json, next_step(database, "serve"))
 
 

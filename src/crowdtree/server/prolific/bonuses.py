@@ -12,7 +12,7 @@ from typing import Literal
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural
 from crowdtree.server.prolific.client import Client, ProlificError, whole
-from crowdtree.server.prolific.ledger import Ledger, Payment, look, record
+from crowdtree.server.prolific.ledger import Ledger, Payment, look, put, record
 from crowdtree.server.prolific.people import SubmissionRow, chosen, submission_rows
 from crowdtree.server.prolific.study import in_cents, written
 from crowdtree.server.settings.money import MICRO
@@ -103,15 +103,11 @@ def _pay(
         client.pay_bonuses(payment)
     except ProlificError as error:
         if error.uncertain:
-            raise ProlificError(
-                f"{error}; the bonuses may have been paid: they are not sent again before that is "
-                "known",
-                error.status,
-                uncertain=True,
-            ) from None
-        _close(store, number, payment, "failed")
+            words = "the bonuses may have been paid: they are not sent again before that is known"
+            raise error.adding(words) from None
+        put(store, number, "bonus", "failed", payment=payment)
         raise
-    _close(store, number, payment, "done")
+    put(store, number, "bonus", "done", payment=payment)
     return payment
 
 
@@ -129,21 +125,17 @@ def _resolved(store: Store, client: Client, number: int, payment: Payment, dry_r
         )
     if dry_run:
         raise CrowdtreeError(f"{where}, but Prolific lists its bonuses; a real run records that")
-    _close(store, number, payment.id, "done")
+    put(store, number, "bonus", "done", payment=payment.id)
     return store.read(lambda c: look(c, number))[1]
 
 
 def _settle(store: Store, number: int, ledger: Ledger, outcome: Outcome) -> JsonObject:
     if ledger.payment is None:
         raise CrowdtreeError("prolific: there is no payment without a reply")
-    _close(store, number, ledger.payment.id, "done" if outcome == "paid" else "failed")
+    state = "done" if outcome == "paid" else "failed"
+    put(store, number, "bonus", state, payment=ledger.payment.id)
     text = f"Payment {ledger.payment.id} counts as {outcome}."
     return {"campaign": number, "payment": ledger.payment.id, "outcome": outcome, "text": text}
-
-
-def _close(store: Store, number: int, payment: str, state: str) -> None:
-    detail = {"call": "bonus", "state": state, "payment": payment}
-    store.write(lambda c: record(c, number, store.clock(), detail))
 
 
 def _listed(client: Client, submission: str) -> int:

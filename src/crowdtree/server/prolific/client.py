@@ -41,6 +41,10 @@ class ProlificError(CrowdtreeError):
         super().__init__(message)
         self.status, self.uncertain = status, uncertain
 
+    def adding(self, words: str) -> ProlificError:
+        """Say what follows from the error as well."""
+        return ProlificError(f"{self}; {words}", self.status, self.uncertain)
+
 
 class Client:
     """Calls of the Prolific API.

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.core.errors import CrowdtreeError
+from crowdtree.server.store import Store
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.server.store.db.tables import activity
@@ -123,6 +124,12 @@ def record(
             "prolific: somebody else has just sent a call for this campaign; look, and try again"
         )
     note(connection, now, ACTION, number, detail)
+
+
+def put(store: Store, number: int, call: str, state: str, **detail: object) -> None:
+    """Append what became of a call."""
+    entry = {"call": call, "state": state, **detail}
+    store.write(lambda c: record(c, number, store.clock(), entry))
 
 
 def _read(connection: Connection, number: int) -> Ledger:

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.core.errors import CrowdtreeError, listing, one_line
 from crowdtree.core.text import plural
 from crowdtree.server.prolific.client import Client, Json, ProlificError
-from crowdtree.server.prolific.ledger import look, record
+from crowdtree.server.prolific.ledger import look, put
 from crowdtree.server.prolific.studies import status_of
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.settings.money import MICRO
@@ -215,21 +215,13 @@ def _send(
 ) -> None:
     """Send one call per submission. Prolific ignores repetitions, so all may be sent again."""
 
-    def put(state: str, names: Sequence[str]) -> None:
-        detail = {"call": verb, "state": state, "submissions": list(names)}
-        if state == "sent":
-            detail |= {key: value for key, value in body.items() if key != "action"}
-        store.write(lambda c: record(c, number, store.clock(), detail))
-
-    put("sent", ids)
+    why = {key: value for key, value in body.items() if key != "action"}
+    put(store, number, verb, "sent", submissions=ids, **why)
     for count, name in enumerate(ids):
         try:
             client.move_submission(name, body)
         except ProlificError as error:
-            put("done", ids[:count])
-            raise ProlificError(
-                f"{error}; {count} of {len(ids)} submissions done: run the same again for the rest",
-                error.status,
-                error.uncertain,
-            ) from None
-    put("done", ids)
+            put(store, number, verb, "done", submissions=ids[:count])
+            words = f"{count} of {len(ids)} submissions done: run the same again for the rest"
+            raise error.adding(words) from None
+    put(store, number, verb, "done", submissions=ids)

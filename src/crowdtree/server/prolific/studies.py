@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Literal, NamedTuple
 
 from sqlalchemy.engine import Connection
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.prolific.client import Client, Json, ProlificError, StudyAction, whole
-from crowdtree.server.prolific.ledger import Ledger, look, record
-from crowdtree.server.prolific.study import Wish, settings_after, study_body, written
+from crowdtree.server.prolific.ledger import Ledger, look, put, record
+from crowdtree.server.prolific.study import StudyRequest, settings_after, study_body, written
 from crowdtree.server.store import Store
 from crowdtree.server.store.db.campaign_row import Campaign
 from crowdtree.server.store.db.tables import credentials
@@ -50,7 +49,7 @@ def status_of(found: Json) -> str:
 
 
 def create_study(
-    store: Store, client: Client, number: int, wish: Wish, dry_run: bool = False
+    store: Store, client: Client, number: int, request: StudyRequest, dry_run: bool = False
 ) -> JsonObject:
     """Create a draft on Prolific, once per campaign; a repetition returns the same study."""
     campaign, ledger = store.read(lambda c: look(c, number))
@@ -59,9 +58,10 @@ def create_study(
         if found is not None:
             return _result(campaign, found, changed=False)
         ledger = replace(ledger, study=None, attempts=ledger.attempts + 1)
-        if not dry_run:
-            ledger = _forget(store, number)
-    body = study_body(campaign, wish, "TOKEN", ledger.attempts)  # checks the settings
+        if not dry_run:  # so that another one can be created
+            put(store, number, "create", "gone")
+            ledger = store.read(lambda c: look(c, number))[1]
+    body = study_body(campaign, request, "TOKEN", ledger.attempts)  # checks the settings
     if dry_run:
         return _result(campaign, {**body, "status": ""}, changed=False) | {"study": body}
     if ledger.creating is not None:
@@ -73,11 +73,11 @@ def create_study(
                 "prolific: the creation of the study was sent less than a minute ago and has no "
                 "reply yet; try again in a minute"
             )
-    return _send(store, client, campaign, ledger, wish)
+    return _send(store, client, campaign, ledger, request)
 
 
 def _send(
-    store: Store, client: Client, campaign: Campaign, ledger: Ledger, wish: Wish
+    store: Store, client: Client, campaign: Campaign, ledger: Ledger, request: StudyRequest
 ) -> JsonObject:
     number, now = campaign.id, store.clock()
 
@@ -87,16 +87,13 @@ def _send(
 
     token = store.write(start)
     try:
-        body = study_body(campaign, wish, token, ledger.attempts)
+        body = study_body(campaign, request, token, ledger.attempts)
         found = {**body, **client.create_study(body)}
         _id_of(found)
     except ProlificError as error:
         if error.uncertain:
-            raise ProlificError(
-                f"{error}; the study may exist: run the same again, which looks for it first",
-                error.status,
-                uncertain=True,
-            ) from None
+            words = "the study may exist: run the same again, which looks for it first"
+            raise error.adding(words) from None
 
         def undo(connection: Connection) -> None:
             record(connection, number, store.clock(), {"call": "create", "state": "failed"})
@@ -138,13 +135,6 @@ def _existing(client: Client, study: str) -> Json | None:
         return None
 
 
-def _forget(store: Store, number: int) -> Ledger:
-    """Note that the study was deleted on Prolific, so that another one can be created."""
-    gone = {"call": "create", "state": "gone"}
-    store.write(lambda c: record(c, number, store.clock(), gone))
-    return store.read(lambda c: look(c, number))[1]
-
-
 def _find(client: Client, name: str) -> Json | None:
     for row in client.list_studies():
         full = row if "internal_name" in row else client.get_study(_id_of(row))
@@ -172,21 +162,15 @@ def move_study(
         )
     if dry_run:
         return _result(campaign, found, changed=False, move=move)
-    put = partial(_note_move, store, number, move, study)
-    put("sent")
+    put(store, number, move, "sent", study=study)
     try:
         moved = client.move_study(study, step.action)
     except ProlificError as error:
         if not error.uncertain:
-            put("failed")
+            put(store, number, move, "failed", study=study)
         raise
-    put("done")
+    put(store, number, move, "done", study=study)
     return _result(campaign, {**found, **moved}, changed=True)
-
-
-def _note_move(store: Store, number: int, move: Move, study: str, state: str) -> None:
-    detail = {"call": move, "state": state, "study": study}
-    store.write(lambda c: record(c, number, store.clock(), detail))
 
 
 def _result(campaign: Campaign, found: Json, changed: bool, move: Move | None = None) -> JsonObject:

@@ -23,7 +23,7 @@ MOST_MINUTES = 24 * 60
 
 
 @dataclass(frozen=True)
-class Wish:
+class StudyRequest:
     """What an owner chooses for a study; the rest follows from the campaign's settings."""
 
     places: int
@@ -73,23 +73,23 @@ def code_for(campaign: Campaign) -> str:
     return campaign.settings.money.completion_code or made
 
 
-def study_body(campaign: Campaign, wish: Wish, token: str, attempt: int) -> JsonObject:
+def study_body(campaign: Campaign, request: StudyRequest, token: str, attempt: int) -> JsonObject:
     """Make the draft that is sent; `token` is that of a join link."""
     settings = campaign.settings
-    _check(settings, wish)
-    title = wish.title.strip() or campaign.name
+    _check(settings, request)
+    title = request.title.strip() or campaign.name
     code = code_for(campaign)
     return {
         "name": title,
         "internal_name": internal_name(campaign, attempt),
-        "description": wish.description.strip() or settings.tasks.instructions.strip() or title,
-        "external_study_url": _address(settings, wish.url, token),
+        "description": request.description.strip() or settings.tasks.instructions.strip() or title,
+        "external_study_url": _address(settings, request.url, token),
         "prolific_id_option": "url_parameters",
         "completion_codes": [
             {"code": code, "code_type": "COMPLETED", "actions": [{"action": "MANUALLY_REVIEW"}]}
         ],
-        "total_available_places": wish.places,
-        "estimated_completion_time": _minutes(settings, wish),
+        "total_available_places": request.places,
+        "estimated_completion_time": _minutes(settings, request),
         "reward": _reward(settings),
         "device_compatibility": list(DEVICES),
         "peripheral_requirements": [],
@@ -104,14 +104,14 @@ def settings_after(campaign: Campaign) -> dict[str, object]:
     return {name: value for name, value in wanted.items() if not now[name]}
 
 
-def _check(settings: Settings, wish: Wish) -> None:
-    if not 1 <= wish.places <= settings.people.max_workers:
+def _check(settings: Settings, request: StudyRequest) -> None:
+    if not 1 <= request.places <= settings.people.max_workers:
         raise CrowdtreeError(
             f"places: expected 1 to people.max_workers ({settings.people.max_workers}), "
-            f"got {wish.places}"
+            f"got {request.places}"
         )
-    if not 0 < wish.seconds <= 3600:
-        raise CrowdtreeError(f"seconds: expected up to 3600 per answer, got {wish.seconds:g}")
+    if not 0 < request.seconds <= 3600:
+        raise CrowdtreeError(f"seconds: expected up to 3600 per answer, got {request.seconds:g}")
     if settings.money.currency.upper() not in CURRENCIES:
         raise CrowdtreeError(
             "settings: money.currency: Prolific pays in GBP or USD, got "
@@ -134,9 +134,9 @@ def _reward(settings: Settings) -> int:
     return reward
 
 
-def _minutes(settings: Settings, wish: Wish) -> int:
+def _minutes(settings: Settings, request: StudyRequest) -> int:
     answers = settings.money.min_answers_for_code
-    minutes = max(1, math.ceil(answers * wish.seconds / 60))
+    minutes = max(1, math.ceil(answers * request.seconds / 60))
     if minutes > MOST_MINUTES:
         raise CrowdtreeError(
             f"seconds: {answers} answers (money.min_answers_for_code) would take {minutes} "

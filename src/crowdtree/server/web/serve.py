@@ -18,14 +18,13 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from crowdtree.core.errors import CrowdtreeError
-from crowdtree.io.private import make_private
+from crowdtree.server.media import open_media
 from crowdtree.server.store import Store
 from crowdtree.server.store.db.activity import COMMAND_LINE, acting
 from crowdtree.server.store.owner import owners
 from crowdtree.server.store.owner.tokens import ROOT
 from crowdtree.server.web.app import create_app
 from crowdtree.server.web.logs import LogFormat, configure
-from crowdtree.server.web.media_files import Folder, open_media
 from crowdtree.server.web.processes import allow_connections, end_with_parent
 from crowdtree.server.web.request_metrics import SHARED
 from crowdtree.server.web.secret_key import SecretKey
@@ -154,12 +153,6 @@ def _protect(options: Options) -> None:
     media = open_media(options.media)
     if media is not None:
         media.check()
-    if not isinstance(media, Folder) or not media.path.is_dir():
-        return
-    for folder in media.path.iterdir():
-        if folder.name.isdecimal() and folder.is_dir():  # of a campaign; others are not ours
-            for path in (folder, *folder.iterdir()):
-                make_private(path)
 
 
 def _serve(serving: Serving, listener: socket.socket) -> None:

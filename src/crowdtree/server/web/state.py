@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crowdtree.server.media import MediaFiles, open_media
 from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.rules.stalled_items import StalledItems
 from crowdtree.server.rules.trust import Trusting
@@ -17,7 +18,6 @@ from crowdtree.server.rules.wrong_table import Watching
 from crowdtree.server.store import Store
 from crowdtree.server.store.db.campaign_row import Campaign
 from crowdtree.server.store.types import AnyPolicy
-from crowdtree.server.web.media_files import MediaFiles, open_media
 from crowdtree.server.web.plan_cache import PlanCache
 from crowdtree.server.web.rate_limit import RateLimit
 from crowdtree.server.web.readiness import Readiness

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, singledispatch
 from typing import Any
 
@@ -24,7 +24,7 @@ from crowdtree.io.words import cell_words
 from crowdtree.learning.judges.result import Judgement
 from crowdtree.learning.model import Learned
 from crowdtree.planning import PlanChoices
-from crowdtree.simulation import Sweep
+from crowdtree.simulation import Sweep, SweepRow
 from crowdtree.simulation.compare import Comparison
 from crowdtree.simulation.engine import REASONS
 from crowdtree.simulation.run import Run
@@ -71,6 +71,11 @@ def parts_of(result: Any) -> Parts:
 def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
     """Turn rows into columns."""
     return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+
+
+def _without(rows: Iterable[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
+    """Leave some cells out."""
+    return [{k: v for k, v in row.items() if k not in names} for row in rows]
 
 
 @parts_of.register
@@ -147,23 +152,14 @@ def _known(values: Any) -> list[float | None]:
 
 @parts_of.register
 def _plan_choices(choices: PlanChoices) -> Parts:
-    def rows() -> Columns:
-        names = ("name", "answers", "error", "risk", "cost", "exact", "proof")
-        made = (choice.to_dict() for choice in choices.choices)
-        return _columns([{name: row.get(name) for name in names} for row in made])
-
-    return {"choices": rows}
+    names = ("name", "answers", "error", "risk", "cost", "exact", "proof")
+    rows = (choice.to_dict() for choice in choices.choices)
+    return {"choices": lambda: _columns([{n: row.get(n) for n in names} for row in rows])}
 
 
 @parts_of.register
 def _frontier(front: Frontier) -> Parts:
-    def points() -> Columns:
-        rows = front.to_dicts()
-        return _columns(
-            [{k: v for k, v in row.items() if k not in ("votes", "tree")} for row in rows]
-        )
-
-    return {"points": points}
+    return {"points": lambda: _columns(_without(front.to_dicts(), "votes", "tree"))}
 
 
 @parts_of.register
@@ -201,41 +197,29 @@ def _run_sources(run: Run) -> Columns:
 
 @parts_of.register
 def _comparison(comparison: Comparison) -> Parts:
-    def policies() -> Columns:
-        rows = [row.to_dict() for row in comparison.rows]
-        left_out = (
-            "answers_per_question",
-            "answers_per_item_interval",
-            "misclassification_interval",
-            "risk_interval",
-        )
-        return _columns([{k: v for k, v in row.items() if k not in left_out} for row in rows])
-
+    intervals = ("answers_per_item_interval", "misclassification_interval", "risk_interval")
+    rows = (row.to_dict() for row in comparison.rows)
     return {
-        "policies": policies,
+        "policies": lambda: _columns(_without(rows, "answers_per_question", *intervals)),
         "curves": lambda: _columns([row.to_dict() for row in comparison.curves]),
     }
 
 
 @parts_of.register
 def _sweep(sweep: Sweep) -> Parts:
-    def cells() -> Columns:
-        return _columns(
-            [
-                {
-                    "policy": row.policy,
-                    "crowd": row.crowd,
-                    "misclassification": float(row.run.misclassification),
-                    "low": row.run.misclassification.low,
-                    "high": row.run.misclassification.high,
-                    "answers_per_item": float(row.run.answers_per_item),
-                    "stated_error": float(row.run.stated_error),
-                }
-                for row in sweep
-            ]
-        )
+    def cell(row: SweepRow) -> dict[str, Any]:
+        wrong = row.run.misclassification
+        return {
+            "policy": row.policy,
+            "crowd": row.crowd,
+            "misclassification": float(wrong),
+            "low": wrong.low,
+            "high": wrong.high,
+            "answers_per_item": float(row.run.answers_per_item),
+            "stated_error": float(row.run.stated_error),
+        }
 
-    return {"cells": cells}
+    return {"cells": lambda: _columns(list(map(cell, sweep)))}
 
 
 @parts_of.register

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from crowdtree.audit import Standing
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import percent, plural
 from crowdtree.show.plots.curves import curve_chart
@@ -15,23 +16,8 @@ from crowdtree.show.plots.vega import Chart, draw_chart
 MOST_POINTS = 400
 
 
-class _AuditStanding(Protocol):
-    """What an audit says after some checks."""
-
-    @property
-    def checks(self) -> int: ...
-    @property
-    def upper(self) -> float: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
-    @property
-    def estimate(self) -> float | None: ...
-
-
 def audit_chart(
-    history: Sequence[_AuditStanding], confidence: float, wanted: float | None = None
+    history: Sequence[Standing], confidence: float, wanted: float | None = None
 ) -> Chart:
     """Certified bound, estimate with its interval, and the wanted bound, over the checks."""
     step = max(1, len(history) // MOST_POINTS)

@@ -32,7 +32,7 @@ def confusion_chart(confusion: Any, classes: Sequence[str], *, title: str) -> Ch
         reverse=True,
     )[:MOST_CELLS]
     names = distinct(classes, MOST_LETTERS)
-    size = _cell_size(n)
+    size = 48 if n <= 8 else max(3.2, min(26.0, 560 / n))
     rows: list[dict[str, Any]] = [
         {"truth": names[i], "label": names[j], "value": v, "text": percent_cell(v)}
         for v, i, j in cells
@@ -67,10 +67,6 @@ def _explained(wrong: Sequence[Row], n: int) -> str:
         return "Teal: right. Orange: wrong. In % of the class."
     most = max((row["value"] for row in wrong), default=0.0)
     return f"Teal: right. Orange: wrong; the darkest cell is {percent(most)} of its class."
-
-
-def _cell_size(n: int) -> float:
-    return 48 if n <= 8 else max(3.2, min(26.0, 560 / n))
 
 
 def _thinned(names: Sequence[str], size: float) -> list[str]:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import Any, Protocol
+from typing import Any
 
 from crowdtree.show.plots.line_labels import (
     HALO,
@@ -30,44 +30,14 @@ _LEGEND: dict[str, Any] = {
     "symbolStrokeWidth": 2.25, "labelLimit": 0, "rowPadding": 6, "offset": 24,
 }  # fmt: skip
 _DASHES = {
-    "plain": [1, 0],
-    "dashed": [6, 3],
-    "dotted": [2, 3],
-    "floor": [1, 2],
-    "guide": [7, 3, 1, 3],
-}
-
-
+    "plain": [1, 0], "dashed": [6, 3], "dotted": [2, 3], "floor": [1, 2], "guide": [7, 3, 1, 3],
+}  # fmt: skip
 LIMITS = {"floor": "lower limit (Fano)", "guide": "ideal (Burnashev)"}
 """Names of the limits in charts."""
 EXPLAINED = (
     "Lower limit: fewer answers cannot carry the information, whatever is asked (Fano's bound).",
     "Ideal: what the best adaptive questions approach as errors get small; not a strict limit.",
 )
-
-
-class ErrorPoint(Protocol):
-    """A point of a curve of errors, with its interval."""
-
-    @property
-    def series(self) -> str:
-        """Name of the curve."""
-        ...
-
-    @property
-    def misclassification(self) -> float:
-        """Share of wrong labels."""
-        ...
-
-    @property
-    def low(self) -> float:
-        """Lower end of the interval."""
-        ...
-
-    @property
-    def high(self) -> float:
-        """Upper end of the interval."""
-        ...
 
 
 def curve_chart(
@@ -85,28 +55,12 @@ def curve_chart(
 ) -> Chart:
     """Lines of error over cost, labelled at their ends or, if there are many, in a legend.
 
-    Lines that coincide become one with both names, and a line of one point is drawn as a dot.
-
-    Parameters
-    ----------
-    rows
-        ``series``, ``x``, ``y`` and optionally ``kind`` (``ours``, ``paper``, ``baseline``),
-        ``dash`` (``plain``, ``dashed``, ``dotted``, ``floor``), ``low`` and ``high`` for a band.
-    title, subtitle
-        Title and small print.
-    x, y
-        Names of the axes, with units.
-    log
-        A logarithmic error axis, where any error is left to show on it.
-    log_x
-        A logarithmic cost axis; by default where costs span more than a factor of `WIDE`.
-    least
-        Errors below this leave a logarithmic chart; by default a fourth of the least error of the
-        important lines.
-    points
-        Single points to mark: ``x``, ``y`` and ``label``.
-    share
-        Whether `y` is a share, written in per cent.
+    Lines that coincide become one with both names, and a line of one point is drawn as a dot. Rows
+    have ``series``, ``x``, ``y`` and optionally ``kind`` (``ours``, ``paper``, ``baseline``),
+    ``dash`` and, for a band, ``low`` and ``high``. `x` and `y` name the axes. The error axis is
+    logarithmic with `log`, as far as any error is left to show; errors below `least` (a fourth of
+    the least error of the important lines) leave it. The cost axis is where costs span more than
+    a factor of `WIDE`. `points` to mark have ``x``, ``y`` and ``label``. A `share` is in per cent.
     """
     log = log and any(row["y"] >= LOWEST for row in rows)
     floor = (least or _floor(rows)) if log else 0.0

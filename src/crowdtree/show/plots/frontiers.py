@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from crowdtree.core.text import number, percent
-from crowdtree.show.plots.curves import EXPLAINED, LIMITS, ErrorPoint, curve_chart
-from crowdtree.show.plots.vega import Chart, draw_chart
+from crowdtree.designs.frontiers import Point
+from crowdtree.designs.frontiers.compare import Row as CurvePoint
+from crowdtree.show.plots.curves import EXPLAINED, LIMITS, curve_chart
+from crowdtree.show.plots.vega import Chart
 
 _LOOK = {
     "ours": ("co-design", "ours", "plain"),
@@ -21,27 +21,9 @@ _LOOK = {
 }
 
 
-class _CurvePoint(ErrorPoint, Protocol):
-    """A row of :func:`crowdtree.designs.frontiers.compare.compare`."""
-
-    @property
-    def cost(self) -> float: ...
-
-
-class _ChosenPoint(Protocol):
-    """The chosen point."""
-
-    @property
-    def decided_error(self) -> float: ...
-    @property
-    def undecided(self) -> float: ...
-    @property
-    def expected_cost(self) -> float: ...
-
-
 def frontier_chart(
-    rows: Iterable[_CurvePoint],
-    chosen: _ChosenPoint | None = None,
+    rows: Iterable[CurvePoint],
+    chosen: Point | None = None,
     *,
     cost: str = "answers",
     most_votes: int | None = None,
@@ -97,15 +79,3 @@ def loss_chart(points: Iterable[Any], chosen: Any = None, *, cost: str = "answer
         points=marks,
         share=False,
     )
-
-
-def draw_frontier(
-    rows: Iterable[_CurvePoint],
-    path: str | os.PathLike[str],
-    chosen: _ChosenPoint | None = None,
-    *,
-    cost: str = "answers",
-    most_votes: int | None = None,
-) -> Path:
-    """Write the chart of a frontier as ``.svg``, ``.png``, ``.html`` or ``.json``."""
-    return draw_chart(frontier_chart(rows, chosen, cost=cost, most_votes=most_votes), path)

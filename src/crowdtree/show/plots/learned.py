@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from crowdtree.core.text import percent
+from crowdtree.learning.model import Worker
 from crowdtree.show.plots.style import LIGHT
 from crowdtree.show.plots.text import clean
 from crowdtree.show.plots.vega import COLOURS, PER_CENT, WIDTH, Chart, alt, table, title_of
@@ -13,20 +13,7 @@ from crowdtree.show.plots.vega import COLOURS, PER_CENT, WIDTH, Chart, alt, tabl
 MOST_WORKERS = 40
 
 
-class _WorkerRow(Protocol):
-    """How often a worker errs, with its interval."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def error(self) -> float: ...
-    @property
-    def error_low(self) -> float: ...
-    @property
-    def error_high(self) -> float: ...
-
-
-def worker_chart(workers: Sequence[_WorkerRow], level: float) -> Chart:
+def worker_chart(workers: Sequence[Worker], level: float) -> Chart:
     """Error of each worker with its interval, the largest first; of many, both ends."""
     ranked = sorted(workers, key=lambda w: (-w.error, w.name))
     shown = ranked

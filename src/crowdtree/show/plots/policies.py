@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from crowdtree.core.text import amount, number, percent, plural
-from crowdtree.show.plots.curves import EXPLAINED, LIMITS, ErrorPoint, curve_chart
+from crowdtree.show.plots.curves import EXPLAINED, LIMITS, curve_chart
 from crowdtree.show.plots.style import LIGHT, SMALL_SIZE
 from crowdtree.show.plots.text import clean, distinct, wrap
 from crowdtree.show.plots.vega import (
@@ -21,6 +21,7 @@ from crowdtree.show.plots.vega import (
     table,
     title_of,
 )
+from crowdtree.simulation.compare import CurveRow
 
 LOOKS = {
     "adaptive": ("ours", "plain"),
@@ -45,16 +46,7 @@ GROUPS = 8
 """Groups of items whose stated and observed errors are compared."""
 
 
-class _CurvePoint(ErrorPoint, Protocol):
-    """A row of a comparison's curves."""
-
-    @property
-    def answers(self) -> float: ...
-    @property
-    def risk(self) -> Any: ...
-
-
-def policy_chart(curves: Iterable[_CurvePoint], error: float, loss: float | None = None) -> Chart:
+def policy_chart(curves: Iterable[CurveRow], error: float, loss: float | None = None) -> Chart:
     """Error over answers of every policy, intervals as bands, with the floor and the guide.
 
     With `loss`, the expected loss at which policies are compared: expected loss over answers.
@@ -66,7 +58,7 @@ def policy_chart(curves: Iterable[_CurvePoint], error: float, loss: float | None
         if row.answers > 0:
             look = {"series": name, "kind": kind, "dash": dash}
             place = {"low": row.low, "high": row.high, "y": row.misclassification}
-            if loss is not None:
+            if loss is not None and row.risk is not None:
                 place = {"low": row.risk.low, "high": row.risk.high, "y": float(row.risk)}
             rows.append(look | place | {"x": row.answers})
     # the limits are drawn only over the range of the policies

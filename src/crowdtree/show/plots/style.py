@@ -115,43 +115,23 @@ def to_css_variables(svg: str) -> str:
 def chart_config() -> Mapping[str, Any]:
     """Vega-Lite configuration of every chart: light axes, no frames, the system font."""
     axis = {
-        "domainColor": LIGHT.grey,
-        "gridColor": LIGHT.line,
-        "gridWidth": 0.75,
-        "tickColor": LIGHT.grey,
-        "labelColor": LIGHT.muted,
-        "titleColor": LIGHT.muted,
-        "labelFont": FONT,
-        "titleFont": FONT,
-        "labelFontSize": SMALL_SIZE,
-        "titleFontSize": SMALL_SIZE,
-        "titleFontWeight": "normal",
-        "titlePadding": 8,
+        "domainColor": LIGHT.grey, "gridColor": LIGHT.line, "gridWidth": 0.75,
+        "tickColor": LIGHT.grey, "labelColor": LIGHT.muted, "titleColor": LIGHT.muted,
+        "labelFont": FONT, "titleFont": FONT, "labelFontSize": SMALL_SIZE,
+        "titleFontSize": SMALL_SIZE, "titleFontWeight": "normal", "titlePadding": 8,
         "labelPadding": 4,
-    }
+    }  # fmt: skip
     # the name of a vertical axis is written above it, where tick labels of any width leave space
     above = {
-        "titleAngle": 0,
-        "titleAlign": "left",
-        "titleAnchor": "end",
-        "titleBaseline": "bottom",
-        "titleX": -40,
-        "titleY": -10,
-    }
+        "titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleBaseline": "bottom",
+        "titleX": -40, "titleY": -10,
+    }  # fmt: skip
     legend = {"labelColor": LIGHT.text, "labelFont": FONT, "labelFontSize": SMALL_SIZE}
     title = {
-        "anchor": "start",
-        "frame": "bounds",
-        "color": LIGHT.text,
-        "font": FONT,
-        "fontSize": 15,
-        "fontWeight": 600,
-        "subtitleColor": LIGHT.muted,
-        "subtitleFont": FONT,
-        "subtitleFontSize": 12,
-        "subtitlePadding": 4,
-        "offset": 14,
-    }
+        "anchor": "start", "frame": "bounds", "color": LIGHT.text, "font": FONT, "fontSize": 15,
+        "fontWeight": 600, "subtitleColor": LIGHT.muted, "subtitleFont": FONT,
+        "subtitleFontSize": 12, "subtitlePadding": 4, "offset": 14,
+    }  # fmt: skip
     return {
         "background": LIGHT.background,
         "font": FONT,

@@ -14,24 +14,11 @@ from crowdtree.show.plots.html import page
 from crowdtree.show.plots.save import svg_to_png, write_as
 from crowdtree.show.plots.style import LIGHT, chart_config, to_css_variables
 
-__all__ = [
-    "COLOURS",
-    "LABEL_COLOURS",
-    "PER_CENT",
-    "WIDTH",
-    "Chart",
-    "Row",
-    "alt",
-    "chart_svg",
-    "draw_chart",
-    "finished",
-    "table",
-    "title_of",
-]
-
 with needing("charts", "figures"):
-    import altair as alt
+    import altair
     import vl_convert
+
+alt = altair
 
 Row: TypeAlias = Mapping[str, Any]
 Chart: TypeAlias = Any  # Altair's builders are effectively typed as Any

@@ -84,7 +84,8 @@ class LiveCampaign:
         """Truth, label and count of the most common mistakes."""
         pairs = zip(self.truth, self.labels, strict=True)
         counted = Counter((truth, label or "no label") for truth, label in pairs if truth != label)
-        return [(*pair, count) for pair, count in sorted(counted.items(), key=_commonest)]
+        ranked = sorted(counted.items(), key=lambda row: (-row[1], row[0]))
+        return [(*pair, count) for pair, count in ranked]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON of the result."""
@@ -102,10 +103,6 @@ class LiveCampaign:
         }
 
 
-def _commonest(row: tuple[tuple[str, str], int]) -> tuple[int, tuple[str, str]]:
-    return -row[1], row[0]
-
-
 def live_section(run: LiveCampaign) -> str:
     """HTML about a campaign."""
     return render("live.html", run=run, shown=PAIRS_SHOWN, chart=_chart(run.workers))
@@ -118,12 +115,8 @@ def _chart(workers: Sequence[LiveWorker]) -> str:
     except MissingExtra as missing:
         return hint(missing)
     rows = [
-        {
-            "name": worker.name,
-            "right": worker.right,
-            "reliability": worker.reliability,
-            "kind": "spammer" if worker.spammer else "worker",
-        }
-        for worker in workers
-    ]
+        {"name": w.name, "right": w.right, "reliability": w.reliability,
+         "kind": "spammer" if w.spammer else "worker"}
+        for w in workers
+    ]  # fmt: skip
     return chart_svg(trust_chart(rows), page=True)

@@ -37,17 +37,14 @@ def trace_page(trace: Trace) -> str:
         parts += [*_bars(trace, step.posterior), "</li>"]
     parts += [f"<li><p>{escape(note)}</p></li>" for note in trace.notes()]
     verdict = trace.verdict()
-    head = f"<h1>{escape(_headline(trace))}</h1><p>{escape(verdict)}</p>"
+    headline = escape(trace.label or "Not decided yet")
+    head = f"<h1>{headline}</h1><p>{escape(verdict)}</p>"
     return page(verdict, f"{STYLE}{head}<ol>{''.join(parts)}</ol>")
 
 
 def write_trace_report(path: str | PathLike[str], trace: Trace) -> None:
     """Write the page atomically."""
     write_as(path, {".html": lambda: trace_page(trace)})
-
-
-def _headline(trace: Trace) -> str:
-    return trace.label or "Not decided yet"
 
 
 def _bars(trace: Trace, posterior: Any) -> list[str]:

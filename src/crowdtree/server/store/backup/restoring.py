@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import sqlite3
@@ -10,6 +9,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, cast
 
@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from crowdtree.core.errors import CrowdtreeError
-from crowdtree.server.store.backup.media import Media, MediaMember, is_media, secrets_of, target_of
+from crowdtree.server.store.backup.media import File, Media, is_media
 from crowdtree.server.store.backup.tables import load, set_last_ids, table_names
 from crowdtree.server.store.backup.writing import CHUNK, FORMAT, MANIFEST, Manifest, member_of
 from crowdtree.server.store.db.engine import is_sqlite, make_engine, make_tables
@@ -39,25 +39,32 @@ def restore(path: Path, database: str, media: Media, replace: bool = False) -> M
     """
     with _opened(path) as archive:
         manifest = _manifest(path, archive)
-        files = {name: _member(path, name) for name in manifest["sha256"] if is_media(name)}
+        members = filter(is_media, manifest["sha256"]) if media is not None else ()
+        files = {name: _file(path, name) for name in members}
         engine = make_engine(database)
         try:
             sizes = [archive.getinfo(name).file_size for name in files]
-            with target_of(media, sizes, replace) as target:
-                for name, member in files.items():
-                    target.take(member, _parts(path, archive, manifest, name, lines=False))
+            with media.replacing(sizes, replace) if media else nullcontext(_leave) as write:
+                for name in files:
+                    for _ in _parts(path, archive, manifest, name, lines=False):
+                        pass  # compares the checksum
                 _check_unused(engine)
                 with engine.connect() as connection, connection.begin():
                     _check_empty(connection, replace)
                     _tables(path, archive, manifest, connection)
-                    target.place(_opened_files(archive, files), secrets_of(connection))
-                target.finish()
+                    for name, file in files.items():
+                        with archive.open(name) as content:
+                            write(file, content)
         finally:
             engine.dispose()
     return manifest
 
 
-@contextlib.contextmanager
+def _leave(file: File, content: IO[bytes]) -> None:
+    """Leave a file in the backup."""
+
+
+@contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(path) as archive:
@@ -172,7 +179,7 @@ def _check_unused(engine: Engine) -> None:
 
 def _sqlite_in_use(engine: Engine) -> bool:
     """Leaving the mode WAL requires that nobody else is connected."""
-    with contextlib.closing(sqlite3.connect(str(engine.url.database), timeout=0)) as connection:
+    with closing(sqlite3.connect(str(engine.url.database), timeout=0)) as connection:
         try:
             connection.execute("PRAGMA journal_mode=DELETE")
         except sqlite3.OperationalError:
@@ -192,16 +199,8 @@ def _postgresql_in_use(engine: Engine) -> bool:
 # ------------------------------------------------------------------------------ media
 
 
-def _member(path: Path, name: str) -> MediaMember:
+def _file(path: Path, name: str) -> File:
     try:
-        return MediaMember.of(name)
+        return File.of(name)
     except CrowdtreeError as error:
         raise CrowdtreeError(f"{path}: {error}") from None
-
-
-def _opened_files(
-    archive: zipfile.ZipFile, files: dict[str, MediaMember]
-) -> Iterator[tuple[MediaMember, IO[bytes]]]:
-    for name, member in files.items():
-        with archive.open(name) as file:
-            yield member, file

@@ -7,6 +7,7 @@ import json
 import time
 import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, BinaryIO, NotRequired, TypedDict
@@ -16,7 +17,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.io.atomic import write_atomically
-from crowdtree.server.store.backup.media import Media, media_files, own_names
+from crowdtree.server.store.backup.media import Media
 from crowdtree.server.store.backup.tables import dump, last_ids, table_names
 from crowdtree.server.store.db.engine import make_engine, snapshot
 from crowdtree.server.store.db.tables import schema_version
@@ -57,7 +58,7 @@ def member_of(table: str) -> str:
 def back_up(database: str, media: Media, path: Path, left_out: str = "") -> Manifest:
     """Write the database and the uploaded media to one file, which others cannot read.
 
-    Media are in a folder or a bucket. The file says where those are that are `left_out`.
+    The file says where media are that are `left_out`.
 
     The tables are one consistent state; a server may be writing at the same time. The database is
     not changed.
@@ -65,14 +66,15 @@ def back_up(database: str, media: Media, path: Path, left_out: str = "") -> Mani
     engine = make_engine(database)
     found: list[Manifest] = []
 
-    def write(file: BinaryIO) -> None:
-        with zipfile.ZipFile(file, "w") as archive:
+    def write(target: BinaryIO) -> None:
+        with zipfile.ZipFile(target, "w") as archive:
             with snapshot(engine) as connection:
                 made = _tables(connection, archive)
-                own = {} if media is None or isinstance(media, Path) else own_names(connection)
             # after the tables, so that every file that they name is there
-            for name, one in media_files(media, own):
-                made["sha256"][name] = _member(archive, name, _chunks(one), zipfile.ZIP_STORED)
+            for file in media.stored() if media is not None else ():
+                with suppress(FileNotFoundError), media.read(file) as content:
+                    digest = _member(archive, file.member, _chunks(content), zipfile.ZIP_STORED)
+                    made["sha256"][file.member] = digest
             if left_out:
                 made["bucket"] = left_out
             archive.writestr(MANIFEST, json.dumps(made, indent=1))

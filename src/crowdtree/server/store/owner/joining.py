@@ -68,18 +68,17 @@ def join(
 
 def _check_id(connection: Connection, campaign: Campaign, visitor: Visitor, now: float) -> None:
     """Refuse a participant id that is missing, malformed or not signed as it must be."""
-    wanted, given = campaign.settings.people.may_join, visitor.participant
+    people, given = campaign.settings.people, visitor.participant
     if given is None:
-        if wanted != "any":
+        if people.may_join != "any":
             raise Refused("participant.missing")
         return
     check_participant(given)
     if given.startswith(PLACEHOLDER):
         raise Refused("participant.missing")
-    if wanted != "signed" and not visitor.signature:
+    if people.may_join != "signed" and not visitor.signature:
         return
-    settings = campaign.settings
-    numbers = range(settings.people.signing_key, settings.people.oldest_signing_key - 1, -1)
+    numbers = range(people.signing_key, people.oldest_signing_key - 1, -1)
     keys = (signing_key(campaign.secret, number) for number in numbers)
     proof = (visitor.expires, visitor.nonce, visitor.signature)
     if not any(verify_participant(key, given, *proof, now) for key in keys):
@@ -104,26 +103,17 @@ def _check_limits(connection: Connection, campaign: Campaign, mark: str, now: fl
     over = campaign.status in ("finishing", "finished")
     if over or campaign.status_reason == LEFT_TO_OWNER:
         raise Refused("over")
-    settings = campaign.settings
-    since = workers.c.joined_at > now - HOUR
+    people = campaign.settings.people
     by_link = workers.c.network != ""
-    if (
-        _count(connection, campaign.id, workers.c.status != "blocked")
-        >= settings.people.max_workers
-    ):
-        raise Refused("full")
-    if mark and (
-        _count(connection, campaign.id, workers.c.network == mark)
-        >= settings.people.max_workers_per_address
-    ):
-        raise Refused("full.network")
-    if _count(connection, campaign.id, since, by_link) >= settings.people.max_joins_per_hour:
-        raise Refused("slow.joined")
-
-
-def _count(connection: Connection, number: int, *which: sa.ColumnElement[bool]) -> int:
-    found = sa.select(sa.func.count()).where(workers.c.campaign_id == number, *which)
-    return int(connection.execute(found.select_from(workers)).scalar_one())
+    limits = {
+        "full": (people.max_workers, workers.c.status != "blocked"),
+        "full.network": (people.max_workers_per_address, by_link & (workers.c.network == mark)),
+        "slow.joined": (people.max_joins_per_hour, by_link & (workers.c.joined_at > now - HOUR)),
+    }
+    for reason, (most, which) in limits.items():
+        counted = sa.select(sa.func.count()).where(workers.c.campaign_id == campaign.id, which)
+        if connection.execute(counted.select_from(workers)).scalar_one() >= most:
+            raise Refused(reason)
 
 
 def is_participant(

@@ -39,16 +39,18 @@ def invite(
 def join_link(connection: Connection, number: int, now: float, keep: bool = False) -> str:
     """Make an open join token of a campaign; earlier ones stop working unless they are kept."""
     if not keep:
-        where = (credentials.c.role == "join", credentials.c.campaign_id == number)
-        tokens.revoke(connection, now, *where)
+        tokens.revoke(connection, now, _joins(number))
     note(connection, now, "join link", number, {"kept": keep})
     return tokens.issue(connection, "join", now, campaign_id=number)
 
 
 def join_links(connection: Connection, number: int, now: float) -> int:
     """Count the open join links of a campaign that work."""
-    mine = (credentials.c.role == "join", credentials.c.campaign_id == number)
-    return tokens.count(connection, now, *mine)
+    return tokens.count(connection, now, _joins(number))
+
+
+def _joins(number: int) -> sa.ColumnElement[bool]:
+    return sa.and_(credentials.c.role == "join", credentials.c.campaign_id == number)
 
 
 def add_worker(

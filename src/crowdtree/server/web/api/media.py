@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from crowdtree.io.private import open_private
+from crowdtree.server.media import MediaFiles, file_of, find
 from crowdtree.server.store import NotFound
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.owner.tokens import Role
@@ -27,7 +28,6 @@ from crowdtree.server.web.auth import (
     token_from,
 )
 from crowdtree.server.web.errors import HttpError
-from crowdtree.server.web.media_files import MediaFiles
 from crowdtree.server.web.requests import Number, state_of
 from crowdtree.server.web.routing import GuardedRoute
 from crowdtree.server.web.services.items import MEDIA_TYPES, remove_media
@@ -82,7 +82,7 @@ async def upload(
                 await run_in_threadpool(file.write, chunk)
         if not size:
             raise HttpError(422, "input", f"{name}: the file is empty.")
-        await run_in_threadpool(media.keep, part, campaign, name, kind)
+        await run_in_threadpool(media.keep, part, file_of(campaign, name), kind)
         await state.store.aread(lambda c: get_campaign(c, number))
     except NotFound:  # a draft that was discarded meanwhile
         await remove_media(state, number)
@@ -106,10 +106,9 @@ async def load(
         raise HttpError(404, "missing", "There is no such file.")
     media, kind = _media(state), _type(name)
     campaign = await state.store.aread(lambda c: get_campaign(c, number))
-    own = (
-        owner or campaign.settings.tasks.show_item_names
-    )  # the owner's name may say what an item is
-    found = await run_in_threadpool(media.find, campaign, name, kind, own)
+    # the owner's name may say what an item is
+    own = owner or campaign.settings.tasks.show_item_names
+    found = await run_in_threadpool(find, media, campaign, name, kind, own)
     if found is None:
         raise HttpError(404, "missing", "There is no such file.")
     if isinstance(found, str):

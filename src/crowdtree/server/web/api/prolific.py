@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from crowdtree.server.prolific import bonuses, people, studies
 from crowdtree.server.prolific.client import Client
-from crowdtree.server.prolific.study import Wish
+from crowdtree.server.prolific.study import StudyRequest
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY
 from crowdtree.server.web.requests import Number, state_of
@@ -73,7 +73,7 @@ class Bonus(Sent):
 async def create(request: Request, number: Number, wish: NewStudy) -> JsonObject:
     """Create a draft study, once per campaign; a repetition returns the same study."""
     url = wish.url or state_of(request).options.url
-    made = Wish(wish.places, url, wish.seconds, wish.title, wish.description)
+    made = StudyRequest(wish.places, url, wish.seconds, wish.title, wish.description)
     return await _call(request, studies.create_study, number, made, wish.dry_run)
 
 

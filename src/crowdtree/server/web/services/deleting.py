@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from crowdtree.core.errors import CrowdtreeError
+from crowdtree.server.media import MediaFiles
 from crowdtree.server.store import Store
 from crowdtree.server.store.db.engine import empty_log
 from crowdtree.server.store.owner import deleting
 from crowdtree.server.store.owner.deleting import Deleted
-from crowdtree.server.web.media_files import MediaFiles
 
 
 def erase_worker(store: Store, number: int, worker: int) -> None:

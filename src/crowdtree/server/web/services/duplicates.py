@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TypedDict
 
+from crowdtree.server.media import MediaFiles, file_of
 from crowdtree.server.store import Store
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.owner import drafts, duplicates
-from crowdtree.server.web.media_files import MediaFiles
 
 
 class Duplicate(TypedDict):
@@ -50,4 +50,5 @@ def _copy_items(store: Store, media: MediaFiles | None, number: int, new: int) -
             return total
         total += copied
         if media is not None:
-            media.copy(source, target, sorted(files))
+            for file in sorted(files):
+                media.copy(file_of(source, file), file_of(target, file))

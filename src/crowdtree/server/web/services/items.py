@@ -17,14 +17,15 @@ from sqlalchemy.engine import Connection
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural, short
 from crowdtree.io.items import MEDIA, media_names, numbered_items
+from crowdtree.server.media import MediaFiles
 from crowdtree.server.store import Store
 from crowdtree.server.store.corrections import editing
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.server.store.db.states import ItemStatus
+from crowdtree.server.store.derived import file_name
 from crowdtree.server.store.owner import campaigns
 from crowdtree.server.store.queries.items import items_with_media
 from crowdtree.server.store.types import JsonObject
-from crowdtree.server.web.media_files import MediaFiles
 from crowdtree.server.web.state import AppState
 
 ROWS_PER_TRANSACTION = 2000
@@ -176,17 +177,14 @@ def missing_media(store: Store, number: int, media: MediaFiles | None) -> list[s
     campaign, rows = store.read(
         lambda c: (get_campaign(c, number), items_with_media(c, number, MOST_SEARCHED))
     )
-    there = _uploaded(media, campaign) if rows else _nothing
+    there = _uploaded(media if rows else None, campaign)
     return list(dict.fromkeys(name for text in rows for name in _not_there(text, there)))
 
 
 def _uploaded(media: MediaFiles | None, campaign: Campaign) -> Callable[[str], bool]:
     """Whether a file of a campaign was uploaded."""
-    return _nothing if media is None else media.uploaded(campaign)
-
-
-def _nothing(_: str) -> bool:
-    return False
+    names = set() if media is None else media.names(campaign.id)
+    return lambda name: file_name(campaign.secret, name) in names
 
 
 def _not_there(payload: str, there: Callable[[str], bool]) -> Iterable[str]:

@@ -1,0 +1,1 @@
+"""Tests of the connection to Prolific, against a stub of its API."""
