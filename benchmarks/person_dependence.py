@@ -21,7 +21,7 @@ import numpy as np
 
 import crowdtree as ct
 from benchmarks.sybils import table
-from crowdtree.campaign.engine import answer_weight
+from crowdtree.campaign.view import answer_weight
 from crowdtree.core.likelihood import AnswerModel
 from crowdtree.core.stats import wilson_interval
 from crowdtree.policies import AdaptivePolicy, Answer, Label

@@ -1,32 +1,25 @@
-"""A campaign in memory, which drives the engine without a server."""
+"""A campaign in memory, which folds events without a server."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from crowdtree.campaign.engine import (
-    RULES,
-    Event,
-    Fate,
-    ItemState,
-    Rules,
-    advance,
-    open_questions,
-    replay_item,
-    start_item,
-)
-from crowdtree.core.errors import CrowdtreeError, listing
+from crowdtree.campaign.events import Event, PolicyChanged, Response
+from crowdtree.campaign.fold import begin, extend
+from crowdtree.campaign.questions import open_questions
+from crowdtree.campaign.reasons import Outcome
+from crowdtree.campaign.view import RULES, ItemRules, ItemView, Revision
 from crowdtree.policies import Policy
-from crowdtree.policies.monitor import Revision
+from crowdtree.policies.monitor import Revision as Table
 
 
 class Lease(NamedTuple):
     """A question handed to a worker."""
 
     item: str
-    question: int
+    question: Any
     worker: str
 
 
@@ -44,22 +37,13 @@ class Result(NamedTuple):
 class Campaign:
     """A campaign in memory: a policy, items, a log, and the leased questions.
 
-    Parameters
-    ----------
-    policy
-        The policy, which chooses the questions and when to stop.
-    items
-        Names of the items, all different.
-    rules
-        Rules for skips and repeated answers.
-
     Examples
     --------
     >>> import crowdtree as ct
-    >>> from crowdtree.policies import PlanPolicy
-    >>> campaign = Campaign(PlanPolicy(ct.design(ct.example("table1"))), ["photo 1"])
+    >>> from crowdtree.campaign.events import Answered
+    >>> campaign = Campaign(ct.PlanPolicy(ct.design(ct.example("table1"))), ["photo 1"])
     >>> lease = campaign.next_for("ann")
-    >>> campaign.record(Event(lease.item, lease.question, "ann", value=1))
+    >>> str(campaign.record(lease.item, Answered("ann", lease.question, 1)))
     'counted'
     >>> campaign.results()
     [Result(item='photo 1', label='c4', posterior_error=0.0338..., answers=1, reason='leaf')]
@@ -67,35 +51,32 @@ class Campaign:
 
     policy: Policy[Any]
     items: Sequence[str]
-    rules: Rules = RULES
-    log: list[Event | Revision] = field(default_factory=list, init=False)
+    rules: ItemRules = RULES
+    log: list[tuple[str, Response] | Table] = field(default_factory=list, init=False)
     leases: list[Lease] = field(default_factory=list, init=False)
-    states: dict[str, ItemState] = field(default_factory=dict, init=False)
+    views: dict[str, ItemView] = field(default_factory=dict, init=False)
+    revisions: list[Revision] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self._original = self.policy
-        blank = start_item(self.policy, "")
-        self.states = {item: replace(blank, item=item) for item in self.items}
-        if len(self.states) < len(self.items):
-            twice = [item for item in self.states if list(self.items).count(item) > 1]
-            raise CrowdtreeError(
-                f"items: {listing(twice)} occurs more than once; names must differ"
-            )
-        self._find_open()
+        self.revisions = [Revision(self.policy, self.rules)]
+        blank = begin(self.revisions[0])
+        self.views = dict.fromkeys(self.items, blank)
 
-    def _find_open(self) -> None:
-        self._open = {item: None for item, state in self.states.items() if state.label is None}
+    @property
+    def present(self) -> Revision:
+        """The revision in force."""
+        return self.revisions[-1]
 
     def next_for(self, worker: str) -> Lease | None:
         """Hand this worker a question of the first item that has one, or ``None``."""
-        for item in self._open:
+        for item, view in self.views.items():
             outstanding = [lease.question for lease in self.leases if lease.item == item]
-            found = open_questions(self.policy, self.states[item], outstanding, worker, self.rules)
-            if any(lease.item == item and lease.worker == worker for lease in self.leases):
-                held = {lease.question for lease in self.leases if lease[::2] == (item, worker)}
-                found = tuple(question for question in found if question not in held)
-            if found:
-                lease = Lease(item, found[0], worker)
+            held = {lease.question for lease in self.leases if lease[::2] == (item, worker)}
+            asked = open_questions(self.present, view, outstanding, worker)
+            mine = [question for question in asked if question not in held]
+            if mine:
+                lease = Lease(item, mine[0], worker)
                 self.leases.append(lease)
                 return lease
         return None
@@ -105,64 +86,52 @@ class Campaign:
         if lease in self.leases:
             self.leases.remove(lease)
 
-    def record(self, event: Event) -> Fate:
-        """Append an event to the log and return its fate."""
-        item = self.states.get(event.item)
-        if item is None:
-            raise CrowdtreeError(
-                f"event: item {event.item!r} is not in the campaign, which has {len(self.states)}"
-            )
-        moved = advance(self.policy, item, event, self.rules)
-        self.log.append(event)
-        self.states[event.item] = moved
-        self.release(Lease(event.item, event.question, event.worker))
-        if moved.label is None:
-            self._open.setdefault(event.item)
-        else:
-            self._open.pop(event.item, None)
-        return moved.fates[-1]
+    def happen(self, item: str, event: Event) -> None:
+        """Let something happen to an item."""
+        self.views[item] = extend(self.revisions, self.views[item], event)
 
-    def revise(self, revision: Revision) -> None:
+    def record(self, item: str, response: Response) -> Outcome:
+        """Append an answer or a skip to the log; returns what becomes of it."""
+        self.happen(item, response)
+        self.log.append((item, response))
+        self.release(Lease(item, response.question, str(response.worker)))
+        return self.views[item].outcomes[-1]
+
+    def revise(self, table: Table) -> None:
         """Go on with a revised table; items that no longer reach the target are open again."""
-        self.policy = revision.apply(self._original)
-        self.states = {
-            name: replay_item(self.policy, state, self.rules) for name, state in self.states.items()
-        }
-        self.log.append(revision)
-        self._find_open()
+        self.policy = table.apply(self._original)
+        self.revisions.append(Revision(self.policy, self.rules))
+        for item in self.items:
+            self.happen(item, PolicyChanged(len(self.revisions) - 1))
+        self.log.append(table)
 
     @property
     def done(self) -> bool:
         """Whether every item has its label."""
-        return not self._open
+        return all(view.closed for view in self.views.values())
 
     def results(self) -> list[Result]:
         """Label of every item, with the best guess so far where it is still open."""
-        found = []
-        for item, state in self.states.items():
-            label = state.label or self.policy.conclude(state.state, "open")
-            name = self.policy.problem.classes[label.label] if state.label else None
-            found.append(Result(item, name, label.posterior_error, state.answers, label.reason))
-        return found
+        results = []
+        for item, view in self.views.items():
+            label = view.label or self.policy.conclude(view.state, "open")
+            name = self.policy.problem.classes[label.label] if view.label else None
+            error, reason = label.posterior_error, str(label.reason)
+            results.append(Result(item, name, error, view.answers, reason))
+        return results
 
 
 def replay(
-    policy: Policy[Any], items: Sequence[str], log: Iterable[Event | Revision], rules: Rules = RULES
+    policy: Policy[Any],
+    items: Sequence[str],
+    log: Iterable[tuple[str, Response] | Table],
+    rules: ItemRules = RULES,
 ) -> Campaign:
-    """Rebuild a campaign from its log: the same states as when it happened.
-
-    `policy` is the one that the campaign started with; the log holds its revisions.
-
-    >>> import crowdtree as ct
-    >>> from crowdtree.policies import PlanPolicy
-    >>> policy = PlanPolicy(ct.design(ct.example("table1")))
-    >>> replay(policy, ["photo 1"], [Event("photo 1", 0, "ann", 1)]).done
-    True
-    """
+    """Rebuild a campaign from its log: the same views as when it happened."""
     campaign = Campaign(policy, items, rules)
-    for event in log:
-        if isinstance(event, Revision):
-            campaign.revise(event)
+    for entry in log:
+        if isinstance(entry, tuple):
+            campaign.record(*entry)
         else:
-            campaign.record(event)
+            campaign.revise(entry)
     return campaign

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from crowdtree.campaign.engine import Event, advance, start_item
-from crowdtree.campaign.trace import explain, from_item
+from crowdtree.campaign.events import Answered
+from crowdtree.campaign.fold import fold
+from crowdtree.campaign.trace import explain, from_view
+from crowdtree.campaign.view import Revision
 from tests.tracelab import POLICIES, TABLE1
 
 
@@ -79,12 +81,12 @@ def test_answers_that_do_not_count_are_listed_separately():
 
 def test_an_item_of_a_campaign_is_traced_with_the_workers_own_skill():
     policy = POLICIES["adaptive"]
-    item = start_item(policy, "photo 1")
-    item = advance(policy, item, Event("photo 1", 0, "ann", 1, skill=1.5))
-    item = advance(policy, item, Event("photo 1", 0, "ann", 0))  # says otherwise: does not count
-    trace = from_item(policy, item)
+    revision = Revision(policy)
+    # the second one comes too late: the first was enough
+    view = fold([revision], [Answered("ann", 0, 1, skill=1.5), Answered("ann", 0, 0)])
+    trace = from_view(revision, view)
     assert len(trace.steps) == 1
-    assert trace.ignored == (("T1", "no", "contradictory"),)
+    assert trace.ignored == (("T1", "no", "late"),)
     plain = explain(policy, [(0, 1)])
     assert trace.steps[0].posterior.max() > plain.steps[0].posterior.max()
 

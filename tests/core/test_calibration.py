@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from crowdtree.campaign.engine import Event, advance, start_item
+from crowdtree.campaign.events import Answered
+from crowdtree.campaign.fold import begin, extend
+from crowdtree.campaign.questions import open_questions
+from crowdtree.campaign.view import Revision
 from crowdtree.core.calibration import INDEPENDENT, Calibration, fit_tail
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.core.problem import Problem
@@ -21,7 +24,6 @@ from crowdtree.policies import (
 )
 from crowdtree.policies.replay import Sample, Stops, replay_adaptive
 from crowdtree.simulation import Crowd, Recorded, simulate
-from tests.campaignlab import Campaign
 
 pytestmark = pytest.mark.filterwarnings("ignore:target_error. .* is out of reach on average")
 DISCOUNT = Calibration(0.8, 0.1, 50, 0.01, (0.2, 0.05))
@@ -371,14 +373,13 @@ def test_without_a_calibration_no_item_is_undecided():
 def test_a_live_campaign_ends_an_item_as_undecided():
     discount = Calibration(1.0, 0.9)
     policy = AdaptivePolicy(PROBLEM, 0.001, 12, repeats=1, strict=False, calibration=discount)
-    item = start_item(policy, "photo")
+    revision = Revision(policy)
+    view = begin(revision)
     rng = np.random.default_rng(0)
-    while item.label is None:
-        ask = policy.ask(item.state)
-        item = advance(policy, item, Event("photo", ask.questions[0], "ann", int(rng.integers(2))))
-    assert item.label.reason == "undecided"
-    campaign = Campaign(policy, ["photo"])
-    assert campaign is not None
+    while view.label is None:
+        (question, *_) = open_questions(revision, view)
+        view = extend([revision], view, Answered("ann", question, int(rng.integers(2))))
+    assert view.label.reason == "undecided"
 
 
 def test_more_answers_never_make_an_undecided_item_look_worse():

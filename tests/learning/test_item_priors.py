@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from crowdtree.campaign.engine import Event, advance, path, replay_item, start_item
+from crowdtree.campaign.events import Answered, PolicyChanged, Skipped
+from crowdtree.campaign.fold import extend, fold
+from crowdtree.campaign.questions import path
+from crowdtree.campaign.view import Revision
 from crowdtree.core.calibration import Calibration
 from crowdtree.core.likelihood import UNSURE
 from crowdtree.policies import Answer
@@ -205,16 +208,14 @@ def test_labels_at_targets_are_those_of_the_simulation():
 def test_an_item_of_a_campaign_keeps_its_prior():
     policy = ct.AdaptivePolicy(PROBLEM, 0.01, 30)
     prior = (0.05, 0.05, 0.1, 0.8)
-    item = start_item(policy, "x", prior)
-    for event in (Event("x", 0, "ann", 1), Event("x", 1, "bob", None, "skip")):
-        item = advance(policy, item, event)
-    expected = policy.update(policy.start(prior), Answer(0, 1))
-    assert item.answers == 1
-    assert policy.posterior(item.state) == pytest.approx(policy.posterior(expected))
-    assert path(policy, item)[-1].posterior == pytest.approx(policy.posterior(expected))
-    assert policy.posterior(replay_item(policy, item).state) == pytest.approx(
-        policy.posterior(expected)
-    )
+    revisions = [Revision(policy), Revision(policy)]
+    view = fold(revisions, [Answered("ann", 0, 1), Skipped("bob", 1)], prior)
+    expected = policy.posterior(policy.update(policy.start(prior), Answer(0, 1)))
+    assert view.answers == 1
+    assert policy.posterior(view.state) == pytest.approx(expected)
+    assert path(revisions[0], view)[-1].posterior == pytest.approx(expected)
+    replayed = extend(revisions, view, PolicyChanged(1))
+    assert policy.posterior(replayed.state) == pytest.approx(expected)
 
 
 def test_a_simulated_classifier_states_its_errors_and_saves_answers():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from crowdtree.campaign.engine import Event
+from crowdtree.campaign.events import Answered
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.likelihood import AnswerModel
 from crowdtree.policies import AdaptivePolicy, Answer, BatchPolicy, PlanPolicy, SubtypePolicy
@@ -307,12 +307,12 @@ def test_a_campaign_with_revisions_replays():
         outcome = int(problem.outcome[lease.question, truth[lease.item]])
         right = outcome if outcome >= 0 else int(rng.integers(2))
         value = right ^ int(rng.random() < 0.25)
-        campaign.record(Event(lease.item, lease.question, lease.worker, value))
+        campaign.record(lease.item, Answered(lease.worker, lease.question, value))
         monitor.observe(lease.item, Answer(lease.question, value))
         if monitor.due:
-            labelled = {name for name, state in campaign.states.items() if state.label}
+            labelled = {name for name, view in campaign.views.items() if view.label}
             campaign.revise(monitor.revise())
-            reopened += sum(campaign.states[name].label is None for name in labelled)
+            reopened += sum(campaign.views[name].label is None for name in labelled)
     assert reopened > 0
     again = replay(policy, names, campaign.log)
     assert again.results() == campaign.results()

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import crowdtree as ct
-from crowdtree.campaign.engine import Event, Rules, advance, open_questions, start_item
+from crowdtree.campaign.events import Answered
+from crowdtree.campaign.fold import begin, extend
+from crowdtree.campaign.questions import open_questions
+from crowdtree.campaign.view import ItemRules, Revision
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.rng import generator
 from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy
@@ -27,21 +30,21 @@ ITEMS = 60
 
 
 def played(policy: Any, people: int, seed: int) -> tuple[list[int], list[int]]:
-    """Labels, and numbers of answers, of the engine: each answer is another person's."""
+    """Labels, and numbers of answers, of the fold: each answer is another person's."""
     block = Crowd().block(PROBLEM, int(generator(seed).integers(0, 2**63)), 0, ITEMS)
-    rules, labels, answers = Rules(people=people), [], []
+    revision, labels, answers = Revision(policy, ItemRules(people=people)), [], []
     for row in range(ITEMS):
-        item = start_item(policy, str(row))
+        view = begin(revision)
         values = np.zeros((2, PROBLEM.n_questions), dtype=np.int64)
-        while item.label is None:
-            (question, *_) = open_questions(policy, item, rules=rules)
+        while view.label is None:
+            (question, *_) = open_questions(revision, view)
+            assert isinstance(question, int)
             asked = (np.array([n]) for n in (row, question, values[:, question].sum()))
             value = int(block.answer(*asked, values[:, question, None]).value[0])
             values[value, question] += 1
-            event = Event(str(row), question, str(values.sum()), value)
-            item = advance(policy, item, event, rules)
-        labels.append(item.label.label)
-        answers.append(item.answers)
+            view = extend([revision], view, Answered(int(values.sum()), question, value))
+        labels.append(view.label.label)
+        answers.append(view.answers)
     return labels, answers
 
 

@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.campaign.engine import Event, ItemState, advance, open_questions, path, start_item
+from crowdtree.campaign.events import Answered
+from crowdtree.campaign.fold import begin, extend
+from crowdtree.campaign.questions import open_questions, path
+from crowdtree.campaign.reasons import Outcome
+from crowdtree.campaign.view import ItemView, Revision
 from crowdtree.core.checking import check_call, got, is_number
 from crowdtree.core.errors import CrowdtreeError, listing, one_line
 from crowdtree.core.fixed_plan import Plan
@@ -20,12 +24,11 @@ from crowdtree.core.result_methods import Framed, HtmlShown
 from crowdtree.core.rng import generator
 from crowdtree.core.text import percent, plural
 from crowdtree.core.tree import Tree
-from crowdtree.policies import AdaptivePolicy, Answer, Ask, Label, PlanPolicy, Policy
-from crowdtree.policies.base import Asked, to_option
+from crowdtree.policies import AdaptivePolicy, Label, PlanPolicy, Policy
+from crowdtree.policies.base import to_option
 
 SHOWN = 5
 BAR = 24
-ITEM = "item"
 
 
 @dataclass(frozen=True)
@@ -228,15 +231,12 @@ def explain(
         )
     pairs = answers.items() if isinstance(answers, Mapping) else answers
     found = [_answer(policy.problem, pair, number) for number, pair in enumerate(pairs, start=1)]
-    if policy.problem.has_sources:
-        walk = _SourcesWalk(policy)
-        for question, source, value in found:
-            walk.hear(question, source, value)
-        return walk.trace()
-    item = start_item(policy, ITEM)
-    for number, (question, _, value) in enumerate(found, start=1):
-        item = advance(policy, item, Event(ITEM, question, f"worker {number}", value))
-    return from_item(policy, item)
+    revision = Revision(policy)
+    view = begin(revision)
+    for number, (question, source, value) in enumerate(found, start=1):
+        answered = Answered(f"worker {number}", question, value, source)
+        view = extend([revision], view, answered)
+    return from_view(revision, view)
 
 
 def read_asked(problem: Problem, name: Any) -> tuple[int, int]:
@@ -303,109 +303,66 @@ def _index(names: tuple[str, ...], value: Any, what: str) -> int:
     return names.index(value)
 
 
-def from_item(policy: Policy[Any], item: ItemState, true_class: str | None = None) -> Trace:
+def from_view(revision: Revision, view: ItemView, true_class: str | None = None) -> Trace:
     """Trace an item of a campaign: the answers that counted, in their order.
 
     >>> import crowdtree as ct
-    >>> from crowdtree.campaign.engine import Event, advance, start_item
-    >>> policy = ct.PlanPolicy(ct.design(ct.example("table1")))
-    >>> item = advance(policy, start_item(policy, "photo 1"), Event("photo 1", 0, "ann", 1))
-    >>> from_item(policy, item).verdict()
+    >>> from crowdtree.campaign.fold import fold
+    >>> revision = Revision(ct.PlanPolicy(ct.design(ct.example("table1"))))
+    >>> from_view(revision, fold([revision], [Answered("ann", 0, 1)])).verdict()
     'Label: c4 after 1 answer (end of the plan); chance of being wrong 3.3... %'
     """
-    names = policy.problem.questions
+    problem = revision.policy.problem
     steps = tuple(
         TraceStep(
-            names[step.question],
-            _word(policy.problem, step.question, step.value),
+            problem.questions[step.question],
+            _word(problem, step.question, step.value),
             np.array(step.posterior),
+            problem.sources[step.source].name if problem.has_sources else None,
         )
-        for step in path(policy, item)
+        for step in path(revision, view)
     )
     ignored = tuple(
-        (names[event.question], _word(policy.problem, event.question, event.value), fate)
-        for event, fate in zip(item.events, item.fates, strict=True)
-        if event.value is not None and fate != "counted"
+        (
+            _asked_name(problem, given.question, given.source),
+            _word(problem, given.question, given.value),
+            str(outcome),
+        )
+        for given, outcome in view.with_outcomes()
+        if isinstance(given, Answered) and outcome is not Outcome.COUNTED
     )
-    questions = tuple(dict.fromkeys(names[q] for q in open_questions(policy, item)))
-    prior = policy.posterior(start_item(policy, item.item, item.prior).state)
-    return Trace(policy.problem, prior, steps, item.label, questions, true_class, ignored)
+    asked = (ask if isinstance(ask, tuple) else (ask, 0) for ask in open_questions(revision, view))
+    questions = tuple(dict.fromkeys(_asked_name(problem, *one) for one in asked))
+    prior = revision.policy.posterior(begin(revision, view.prior).state)
+    return Trace(problem, prior, steps, view.label, questions, true_class, ignored)
+
+
+def _asked_name(problem: Problem, question: int, source: int) -> str:
+    """Name of a question, with its source where there are several."""
+    named = f" ({problem.sources[source].name})" if problem.has_sources else ""
+    return problem.questions[question] + named
 
 
 def _from_crowd(
     policy: Policy[Any], true_class: str | int | None, rng: np.random.Generator | int
 ) -> Trace:
-    """Trace an item about which a simulated crowd answers."""
+    """Trace an item about which a simulated crowd answers; sources err together as they do."""
     problem = policy.problem
-    source = generator(rng)
+    random = generator(rng)
     if true_class is None:
-        truth = int(source.choice(problem.n_classes, p=problem.prior / problem.prior.sum()))
+        truth = int(random.choice(problem.n_classes, p=problem.prior / problem.prior.sum()))
     else:
         truth = _index(problem.classes, true_class, "true_class")
-    model = AnswerModel.of(problem)
-    if problem.has_sources:
-        return _from_sources(policy, model, truth, source)
-    item = start_item(policy, ITEM)
-    while item.label is None:
-        question = open_questions(policy, item)[0]
-        chances = model.chances(question)[:, truth, None]
-        said = int(model.draw(chances, np.array([source.random()]))[0])
-        item = advance(policy, item, Event(ITEM, question, f"worker {len(item.events) + 1}", said))
-    return from_item(policy, item, problem.classes[truth])
-
-
-class _SourcesWalk:
-    """An item on its way through a policy that asks several sources."""
-
-    def __init__(self, policy: Policy[Any]) -> None:
-        self.policy, self.problem = policy, policy.problem
-        self.steps: list[TraceStep] = []
-        self.ignored: list[tuple[str, str, str]] = []
-        self.state = policy.start()
-        self.next = policy.ask(self.state)
-
-    def hear(self, question: int, source: int, value: int) -> None:
-        """Take an answer into account, unless it is late or was not asked for."""
-        names = self.problem.questions[question], self.problem.sources[source].name
-        word = _word(self.problem, question, value)
-        tree = self.policy.kind == "tree"  # which asks the first source alone
-        asked: Asked = question if tree else (question, source)
-        late = isinstance(self.next, Label)
-        if late or (tree and source) or not self.policy.wants(self.state, asked):
-            self.ignored.append((f"{names[0]} ({names[1]})", word, "late" if late else "surplus"))
-            return
-        self.state = self.policy.update(self.state, Answer(question, value, source=source))
-        posterior = np.array(self.policy.posterior(self.state))
-        self.steps.append(TraceStep(names[0], word, posterior, names[1]))
-        self.next = self.policy.ask(self.state)
-
-    def trace(self, true_class: str | None = None) -> Trace:
-        """Make the trace of the answers so far."""
-        problem, found = self.problem, self.next
-        open_ones: list[str] = []
-        if isinstance(found, Ask):
-            options = dict.fromkeys(to_option(problem, asked) for asked in found.asked)
-            for source, question in (divmod(o, problem.n_questions) for o in options):
-                open_ones.append(f"{problem.questions[question]} ({problem.sources[source].name})")
-        prior = self.policy.posterior(self.policy.start())
-        decision = found if isinstance(found, Label) else None
-        ignored = tuple(self.ignored)
-        steps = tuple(self.steps)
-        return Trace(problem, prior, steps, decision, tuple(open_ones), true_class, ignored)
-
-
-def _from_sources(
-    policy: Policy[Any], model: AnswerModel, truth: int, rng: np.random.Generator
-) -> Trace:
-    """Trace an item about which simulated sources answer, with the errors they have in common."""
-    problem, walk = policy.problem, _SourcesWalk(policy)
+    model, revision = AnswerModel.of(problem), Revision(policy)
+    view = begin(revision)
     counts = np.zeros((model.slots, problem.n_options), dtype=np.int64)
     first = np.zeros(1, dtype=np.intp)
-    while isinstance(walk.next, Ask):
-        option = np.array([to_option(problem, walk.next.asked[0])])
+    while not view.closed:
+        option = np.array([to_option(problem, open_questions(revision, view)[0])])
         before = model.before(counts[:, None], first, option)
-        said = int(model.sample(option, np.array([truth]), before, np.array([rng.random()]))[0])
-        counts[model.slot(said), option] += 1
+        value = int(model.sample(option, np.array([truth]), before, np.array([random.random()]))[0])
+        counts[model.slot(value), option] += 1
         source, question = divmod(int(option[0]), problem.n_questions)
-        walk.hear(question, source, said)
-    return walk.trace(problem.classes[truth])
+        worker = f"worker {len(view.responses) + 1}"
+        view = extend([revision], view, Answered(worker, question, value, source))
+    return from_view(revision, view, problem.classes[truth])

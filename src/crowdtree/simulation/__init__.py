@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdtree.campaign.engine import check_people
+from crowdtree.campaign.view import check_people
 from crowdtree.core.checking import check_call, check_share, named_options
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.problem import Problem

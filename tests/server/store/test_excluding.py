@@ -15,6 +15,9 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 import sqlalchemy as sa
 
+from crowdtree.campaign.events import Answered
+from crowdtree.campaign.fold import begin, extend
+from crowdtree.campaign.view import Revision
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import AdaptivePolicy
 from crowdtree.server.rules import revised_items
@@ -145,8 +148,6 @@ def court(tmp_path: Any) -> Any:
 
 def test_labels_are_those_without_the_excluded_answers(court: Court) -> None:
     """Replaying the log without a worker by hand gives the same labels."""
-    from crowdtree.campaign.engine import Event, advance, start_item
-
     bad = court.ids()[:2]
     paid = court.read(sa.select(sa.func.sum(answers.c.price)))
     earned = court.read(sa.select(workers.c.earned).order_by(workers.c.id))
@@ -159,12 +160,13 @@ def test_labels_are_those_without_the_excluded_answers(court: Court) -> None:
         .where(items.c.gold.is_(None))
         .order_by(answers.c.id)
     )
-    states = {row.item_id: start_item(HASTY, row.task) for row in rows}
+    revisions = [Revision(HASTY)]
+    views = {row.item_id: begin(revisions[0]) for row in rows}
     for row in rows:
         if row.worker_id not in bad:
-            event = Event(row.task, row.question, str(row.worker_id), row.value, row.kind, row.key)
-            states[row.item_id] = advance(HASTY, states[row.item_id], event)
-    expected = {item: state.label for item, state in states.items() if state.label is not None}
+            event = Answered(row.worker_id, row.question, row.value)
+            views[row.item_id] = extend(revisions, views[row.item_id], event)
+    expected = {item: view.label for item, view in views.items() if view.label is not None}
     assert {item: (row[0], row[2]) for item, row in found.items()} == {
         item: (label.label, label.reason) for item, label in expected.items()
     }
@@ -419,7 +421,7 @@ def test_a_preview_is_what_happens(court: Court) -> None:
 
 def test_verify_finds_items_that_were_not_reopened(court: Court) -> None:
     court.write(lambda c: c.execute(items.update().values(reopened_after=1)).rowcount)
-    assert any("its log was not replayed then" in text for text in court.differences())
+    assert any("reopened_after is 1, replayed 0" in text for text in court.differences())
 
 
 def test_mistakes_are_refused(court: Court) -> None:

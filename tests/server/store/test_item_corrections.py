@@ -28,7 +28,7 @@ from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import (
     answers,
     campaigns,
-    corrections,
+    item_events,
     items,
     labels,
     webhooks,
@@ -253,7 +253,7 @@ def test_a_label_by_hand_is_beside_the_one_of_the_answers(desk: Desk) -> None:
     assert desk.correct({"i2": None})["undone"] == 1
     assert desk.rows()["i2"] == before
     assert desk.progress() == stated
-    made = desk.read(sa.select(corrections.c.label, corrections.c.reason))
+    made = desk.read(sa.select(item_events.c.value, item_events.c.reason))
     assert made == [(NAMES.index(mine), "seen it"), (None, "")]
     desk.settle()
 
@@ -487,7 +487,7 @@ def test_mistakes_are_refused(desk: Desk) -> None:
         desk.correct({"i2": NAMES[0]}, "x" * 2001)
     with pytest.raises(CrowdtreeError, match="reason: expected at most 2000 characters"):
         desk.withdraw("i2", reason="x" * 2001)
-    assert desk.read(sa.select(corrections.c.id)) == []
+    assert desk.read(sa.select(item_events.c.id)) == []
 
 
 def test_a_draft_with_withdrawn_items_can_be_discarded(tmp_path: Any) -> None:
@@ -507,8 +507,8 @@ def test_a_draft_with_withdrawn_items_can_be_discarded(tmp_path: Any) -> None:
 
 def test_verify_finds_corrections_without_a_record(desk: Desk) -> None:
     desk.correct({"i2": NAMES[0]})
-    desk.write(lambda c: c.execute(corrections.delete()).rowcount)
-    assert any("is not the last on record" in text for text in desk.differences())
+    desk.write(lambda c: c.execute(item_events.delete()).rowcount)
+    assert any("corrected is 0, replayed None" in text for text in desk.differences())
 
 
 def test_verify_finds_labels_of_withdrawn_items(desk: Desk) -> None:

@@ -23,7 +23,7 @@ from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.rules.stalled_items import AWAY_SECONDS, Findings, StalledItems
 from crowdtree.server.rules.trust import Trusting
 from crowdtree.server.settings.model import Settings
-from crowdtree.server.store import Next, Store, Submit
+from crowdtree.server.store import ExpireLeases, Next, Store, Submit
 from crowdtree.server.store.corrections.excluding import exclude, include
 from crowdtree.server.store.corrections.labelling import correct
 from crowdtree.server.store.corrections.reopening import reopen
@@ -32,6 +32,7 @@ from crowdtree.server.store.db.campaign_row import LEFT_TO_OWNER, get_campaign, 
 from crowdtree.server.store.db.tables import (
     answers,
     credentials,
+    item_events,
     items,
     labels,
     open_questions,
@@ -556,6 +557,24 @@ def test_an_item_that_waited_in_vain_is_replayed_without_excluded_answers(
         lab.agrees()
 
 
+def test_a_late_answer_of_a_stranger_holds_no_label_back(tmp_path: Any) -> None:
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", ADAPTIVE, n=1)
+    with lab.store.opened():
+        stranger = lab.join()
+        task = lab.store.ask(Next(stranger))["task"]
+        lab.now += 1000
+        assert lab.store.ask(ExpireLeases()) == 1
+        friends = [lab.invite() for _ in range(5)]
+        lab.work(*friends)
+        assert lab.labelled == 1
+        for friend in friends:  # whoever was trusted when the label was given
+            lab.demote(friend)
+        sent = Submit(stranger, task["lease"], "answer", 0, "late")
+        assert lab.store.ask(sent)["fate"] == "late"
+        assert (lab.labelled, lab.held) == (1, 0)
+        lab.agrees()
+
+
 def test_verify_knows_how_long_an_item_may_wait(tmp_path: Any) -> None:
     lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", SHORT, n=1)
     with lab.store.opened():
@@ -568,7 +587,13 @@ def test_verify_knows_how_long_an_item_may_wait(tmp_path: Any) -> None:
         lab.now += AWAY_SECONDS + 1
         assert lab.store.write(partial(stalled.apply, found=found)) == 1
         lab.agrees()
-        lab.store.write(lambda c: c.execute(labels.update().values(reason="unconfirmed")))
+        for table in (labels, item_events):
+            last = table.c.reason == "no workers"
+            lab.store.write(
+                lambda c, t=table, w=last: c.execute(
+                    t.update().where(w).values(reason="unconfirmed")
+                )
+            )
         found = lab.store.read(partial(verify, number=lab.number))["differences"]
         assert found == [
             "item 'i0': is set aside as unconfirmed, but 3 answers are not enough for that"

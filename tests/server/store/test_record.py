@@ -13,12 +13,11 @@ pytest.importorskip(
 
 import sqlalchemy as sa
 
-from crowdtree.campaign.engine import Event, Rules, advance, start_item
 from crowdtree.server.store import ExpireLeases, Next, Store, Submit
 from crowdtree.server.store.db.tables import answers, labels, leases, workers
 from crowdtree.server.store.replay.verify import verify
 from crowdtree.server.store.serving.record import FULL_RECORD, skip_weight
-from tests.storelab import filled, plan_policy
+from tests.storelab import filled
 
 KNOWN = sa.select(workers.c.id).where(workers.c.answers > 0)
 
@@ -38,19 +37,6 @@ def test_a_skip_weighs_by_the_record() -> None:
     assert skip_weight(FULL_RECORD, 0) == 1
     assert skip_weight(5, 100) < 0.05
     assert skip_weight(1000, 10) == 1  # no more than that, whatever the record
-
-
-def test_the_engine_adds_the_weights_of_skips() -> None:
-    policy, rules = plan_policy(), Rules(most_skips=2)
-    item = start_item(policy, "x")
-    [question] = set(policy.ask(item.state).questions)  # type: ignore[union-attr]
-    for worker, weight in (("a", 0.0), ("b", 0.1), ("c", 0.9), ("d", 0.999)):
-        skip = Event("x", question, worker, None, "skip", weight=weight)
-        item = advance(policy, item, skip, rules)
-        assert item.label is None
-    item = advance(policy, item, Event("x", question, "e", None, "skip", weight=0.001), rules)
-    assert item.label is not None
-    assert item.label.reason == "skipped"
 
 
 def test_weights_are_in_the_log_and_replayed(store: Store) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import sqlalchemy as sa
 
 import crowdtree as ct
+from crowdtree.campaign.view import carried_skill
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.rules import revised_items
@@ -366,9 +367,9 @@ def test_a_skill_is_carried_over_to_the_table_of_a_revision(skill: float, tmp_pa
         change = level_of(WORSE) - level_of(TABLE)
         assert -1 < change < -0.5
         expected = 0.0 if skill < 0 else skill  # the person was not worse than everybody else
-        assert served(game).carried(line.skill, line.id) == expected
+        assert carried_skill(line.skill, line.id, served(game).present.levels) == expected
         last = game.read(sa.select(sa.func.max(answers.c.id)))[0][0]
-        assert served(game).carried(skill, last + 1) == skill
+        assert carried_skill(skill, last + 1, served(game).present.levels) == skill
         assert game.differences() == []
 
 
@@ -514,7 +515,7 @@ def test_a_transaction_that_began_before_the_revision_reads_the_policy_again(
         return unit.items[one]
 
     found = labelled.write(load)
-    assert (found.revision, found.campaign.revision, found.changed) == (1, 1, False)
+    assert (found.view.revision, found.campaign.revision, found.changed) == (1, 1, False)
     assert found.campaign.policy.to_dict() == STRICT.to_dict()
 
 
@@ -584,7 +585,7 @@ def test_verify_finds_what_was_tampered_with_after_a_revision(labelled: Game) ->
     line = labelled.read(
         sa.select(answers.c.id)
         .join(items, items.c.id == answers.c.item_id)
-        .where(items.c.revised_after >= answers.c.id)
+        .where(items.c.revision == 1, answers.c.revision == 0)
     )[0][0]
     one = sa.select(items.c.id).where(items.c.revision == 1).limit(1).scalar_subquery()
     on, here = answers.c.id == line, items.c.id == one
@@ -594,7 +595,7 @@ def test_verify_finds_what_was_tampered_with_after_a_revision(labelled: Game) ->
         "fate": answers.update().where(on).values(fate="surplus"),
         "revision of an item": items.update().where(here).values(revision=0),
         "unknown revision": items.update().where(here).values(revision=7),
-        "end of the revision": items.update().where(here).values(revision=0, revised_after=0),
+        "revision that judged": items.update().where(here).values(judged_by=0),
         "policy of the campaign": campaigns.update().values(
             policy=sa.select(revisions.c.policy).where(revisions.c.number == 0).scalar_subquery()
         ),

@@ -8,23 +8,23 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.audit.words import sum_up
+from crowdtree.campaign.events import Checked
+from crowdtree.campaign.reasons import Reason
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import percent, plural
-from crowdtree.policies import Label
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.audits.feeding import calibrated, checked_truths
 from crowdtree.server.store.audits.report import audit_summary
 from crowdtree.server.store.audits.stored import AuditCache, AuditRow, certified, latest_audit
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign, tally
-from crowdtree.server.store.db.sql import fetch, run_many
+from crowdtree.server.store.db.sql import run_many
 from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import budgets, checks, items, labels
 from crowdtree.server.store.owner.revisions import revise
 from crowdtree.server.store.queries.revisions import list_revisions
 from crowdtree.server.store.serving.cache import ServingCache
-from crowdtree.server.store.serving.item import CHECKED
-from crowdtree.server.store.serving.settle import count_label, settle
+from crowdtree.server.store.serving.settle import record, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 from crowdtree.server.store.serving.worker_quality import relearn
 from crowdtree.server.store.types import JsonObject
@@ -113,7 +113,7 @@ class Certifying:
                 checks.c.campaign_id == number,
                 checks.c.truth.is_not(None),
                 items.c.status == ItemStatus.LABELLED,
-                labels.c.reason != CHECKED,
+                labels.c.reason != Reason.CHECKED,
             )
             .order_by(checks.c.item_id, checks.c.id)
             .limit(AT_ONCE)
@@ -122,18 +122,14 @@ class Certifying:
         if not truths:
             return False
         unit = UnitOfWork(connection, self.cache, self.cache.clock())
-        unit.load_items(sorted(truths))
-        before = {row.item_id: row for row in fetch(connection, sql.LABELS_OF_ITEMS, ids=[*truths])}
+        unit.load_items(sorted(truths), labels=True)
         people: set[int] = set()
         for place, truth in sorted(truths.items()):
-            item, old = unit.items[place], before[place]
-            label = Label(old.label, old.posterior_error, old.reason)
-            count_label(unit, item, label, old.answers, -1)
-            unit.dropped.append({"id": old.id})
-            item.status = ItemStatus.OPEN
-            item.close(Label(truth, 0.0, CHECKED))
-            settle(unit, item)
-            people.update(int(event.worker) for event in item.item.events)
+            item = unit.items[place]
+            before = item.view
+            record(unit, item, Checked(truth))
+            settle(unit, item, before)
+            people.update(line.worker_id for line in item.log)
         unit.write()
         run_many(connection, sql.ADD_JUDGEMENT, (relearn(n)._asdict() for n in sorted(people)))
         return len(truths) == AT_ONCE

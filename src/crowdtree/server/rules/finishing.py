@@ -11,6 +11,8 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.campaign.events import Concluded
+from crowdtree.campaign.reasons import Reason
 from crowdtree.learning.trust import MAJORITY
 from crowdtree.server.rules.certificates import ASKING, Certifying, Standing
 from crowdtree.server.rules.revised_items import Revising
@@ -19,18 +21,15 @@ from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import (
     LEFT_TO_OWNER,
-    add_to_tallies,
     get_campaign,
     tally,
 )
-from crowdtree.server.store.db.labels import write_labels
-from crowdtree.server.store.db.sql import Sql, exists, fetch_ids, run
+from crowdtree.server.store.db.sql import Sql, exists, fetch_ids
 from crowdtree.server.store.db.states import ItemStatus, in_states
 from crowdtree.server.store.db.tables import budgets, campaigns
 from crowdtree.server.store.owner.campaigns import set_status
 from crowdtree.server.store.serving.cache import ServingCache
-from crowdtree.server.store.serving.item import FINAL, FINISHED, NEVER_ASKED, UNCONFIRMED
-from crowdtree.server.store.serving.settle import settle
+from crowdtree.server.store.serving.settle import record, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 from crowdtree.server.store.serving.worker_quality import apply_judgements
 
@@ -45,19 +44,20 @@ ANY_UNREAD = Sql(
     """SELECT 1 FROM answers WHERE campaign_id = :campaign AND id > COALESCE(
     (SELECT last_answer_id FROM monitors WHERE campaign_id = :campaign), 0) LIMIT 1"""
 )
-SET_ASIDE = Sql(f"UPDATE items SET status = {ItemStatus.SET_ASIDE:d} WHERE id IN :ids")
 
 
 BY_PEOPLE = {
-    "skipped": "people could not tell",
-    UNCONFIRMED: "nobody known supports their labels",
+    Reason.SKIPPED: "people could not tell",
+    Reason.UNCONFIRMED: "nobody known supports their labels",
 }
 """Reasons that workers can bring about, so that they must not finish a campaign, in words."""
+VOUCHED = [reason for reason in Reason if reason.is_final or reason in BY_PEOPLE]
+"""Reasons of labels for which the owner stands, or which are set aside because of people."""
 COUNT_REASON = Sql("SELECT count(*) FROM labels WHERE campaign_id = :campaign AND reason = :reason")
 ON_STRANGERS = f"""SELECT items.id FROM items JOIN labels ON labels.item_id = items.id
     WHERE items.campaign_id = :campaign AND items.corrected IS NULL AND labels.answers > 0
     AND items.status {in_states(ItemStatus.LABELLED, ItemStatus.SET_ASIDE)}
-    AND labels.reason NOT IN ({", ".join(f"'{reason}'" for reason in (*FINAL, *BY_PEOPLE))})
+    AND labels.reason NOT IN ({", ".join(f"'{reason}'" for reason in VOUCHED)})
     AND NOT EXISTS (SELECT 1 FROM answers JOIN workers ON workers.id = answers.worker_id
     WHERE answers.item_id = items.id AND answers.kind = 'answer'
     AND COALESCE(answers.revised_fate, answers.fate) = 'counted'
@@ -118,7 +118,7 @@ class Maintenance:
             return True
         new = self._some(connection, number, ItemStatus.NEW, NEW_AT_ONCE)
         if new:
-            self._set_aside(connection, number, new)
+            self._set_aside(connection, new)
             return True
         set_status(connection, number, "finished", self.cache.clock(), actor="server")
         return False
@@ -133,17 +133,22 @@ class Maintenance:
         unit.load_items(ids)
         for number in ids:
             item = unit.items[number]
-            item.close(item.campaign.policy.conclude(item.item.state, FINISHED))
-            settle(unit, item)
+            before = item.view
+            if not item.closed:  # it was, if a new policy has just labelled it
+                record(unit, item, Concluded(Reason.FINISHED))
+                settle(unit, item, before)
         unit.write()
 
-    def _set_aside(self, connection: Connection, number: int, ids: list[int]) -> None:
-        now = self.cache.clock()
-        made = [sql.LabelLine(number, item, None, None, NEVER_ASKED, 0, "[]", now) for item in ids]
-        write_labels(connection, made)
-        run(connection, SET_ASIDE, ids=ids)
-        moved = {ItemStatus.NEW.label: -len(ids), ItemStatus.SET_ASIDE.label: len(ids)}
-        add_to_tallies(connection, number, moved)
+    def _set_aside(self, connection: Connection, ids: list[int]) -> None:
+        """Close items about which nobody was asked."""
+        unit = UnitOfWork(connection, self.cache, self.cache.clock())
+        unit.load_items(ids)
+        for item in unit.items.values():
+            if item.status == ItemStatus.NEW:
+                before = item.view
+                record(unit, item, Concluded(Reason.NEVER_ASKED))
+                settle(unit, item, before)
+        unit.write()
 
     def _check_running(
         self, connection: Connection, number: int, settings: Settings, said: str

@@ -14,7 +14,7 @@ from crowdtree.server.store.db.states import ItemStatus, in_states
 from crowdtree.server.store.db.tables import revisions, workers
 from crowdtree.server.store.owner.campaigns import pause_finished
 from crowdtree.server.store.serving.cache import ServingCache
-from crowdtree.server.store.serving.item import FINAL, ServedCampaign
+from crowdtree.server.store.serving.campaign import ServedCampaign
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 from crowdtree.server.store.serving.worker_quality import relearn
 
@@ -22,16 +22,13 @@ AT_ONCE = 200
 LOADED_AT_ONCE = 10
 SECONDS_AT_ONCE = 0.05
 """How long one transaction replays items; on SQLite no answer is taken meanwhile."""
-_CLOSED = f"""(status = {ItemStatus.SET_ASIDE:d} OR EXISTS (SELECT 1 FROM labels
-    WHERE labels.item_id = items.id AND labels.reason IN {FINAL}))"""
-_CHANGED = """EXISTS (SELECT 1 FROM answers JOIN exclusions
-    ON exclusions.campaign_id = items.campaign_id AND exclusions.worker_id = answers.worker_id
-    AND answers.id BETWEEN exclusions.first_answer_id AND exclusions.last_answer_id
-    WHERE answers.item_id = items.id AND (exclusions.revision > items.revision
-    OR exclusions.lifted_revision > items.revision))"""
-_BEHIND = f"revision < :revision AND (NOT {_CLOSED} OR {_CHANGED})"
-"""The rule of :func:`crowdtree.server.store.serving.revise.is_behind` in SQL."""
-REVISED = (ItemStatus.OPEN, ItemStatus.LABELLED, ItemStatus.SET_ASIDE)
+_BEHIND = "gold IS NULL AND revision < :revision"
+REVISED = (
+    ItemStatus.OPEN,
+    ItemStatus.LABELLED,
+    ItemStatus.SET_ASIDE,
+    ItemStatus.WITHDRAWN,
+)
 BEHIND = Sql(
     f"""SELECT id FROM items WHERE campaign_id = :campaign AND status = :status AND id > :after
     AND {_BEHIND} ORDER BY id LIMIT :most {{skip items}}"""

@@ -3,9 +3,9 @@
 An open item is stalled when it has a question to hand out, nobody holds a question of it, and
 nobody who is present may answer it: every active worker who was seen recently and has answers left
 has had the question (or the item, where a worker sees an item only once, or where it lacks other
-people's answers), is dedicated to another question, or is not known where the label waits for
-somebody who is (:mod:`~crowdtree.server.store.serving.newcomers`). Any present worker who may
-answer an item gets it sooner or later, so stalled items are exactly those that need somebody else.
+people's answers), is dedicated to another question, or is not trusted where the label is held back
+(:func:`~crowdtree.server.store.serving.settle.hold_back`). Any present worker who may answer an
+item gets it sooner or later, so stalled items are exactly those that need somebody else.
 The owner sees their number; after ``labels.close_stalled_after_seconds`` they are set aside.
 """
 
@@ -21,15 +21,17 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign.engine import open_questions
+from crowdtree.campaign.events import Concluded
+from crowdtree.campaign.reasons import Reason
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.assignment import AGAIN
 from crowdtree.server.store.db.sql import Query, Sql, fetch, fetch_ids, run, run_many
 from crowdtree.server.store.db.states import ItemStatus, LeaseState
 from crowdtree.server.store.db.tables import campaigns, waiting
 from crowdtree.server.store.serving.cache import ServingCache
-from crowdtree.server.store.serving.item import NO_WORKERS, ServedCampaign, item_state
-from crowdtree.server.store.serving.settle import settle
+from crowdtree.server.store.serving.campaign import ServedCampaign, questions_of
+from crowdtree.server.store.serving.item import lines_of, load_view
+from crowdtree.server.store.serving.settle import record, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 
 AWAY_SECONDS = 900.0
@@ -249,11 +251,11 @@ class StalledItems:
             if row.revision != campaign.revision:
                 found.add(row.id)  # look again when it is revised
                 continue
-            item = item_state(campaign, row.task, row.state, log.get(row.id, []), row.least)
+            view = load_view(campaign, row, lines_of(row, log.get(row.id, [])))
             if any(
-                open_questions(campaign.policy, item, (), str(worker.id), campaign.rules)
+                questions_of(campaign.present, view, (), worker.id)
                 for worker in present
-                if worker.known or item.least <= item.answers
+                if worker.known or not view.held_back
             ):
                 found.add(row.id)
         return found
@@ -277,8 +279,9 @@ class StalledItems:
             item = unit.items[number]  # one that was just revised is looked at again later
             held = any(lease.state == LeaseState.ACTIVE for lease in item.leases.values())
             if item.status == ItemStatus.OPEN and not held and not item.changed:
-                item.close(campaign.policy.conclude(item.item.state, NO_WORKERS))
-                settle(unit, item)
+                before = item.view
+                record(unit, item, Concluded(Reason.NO_WORKERS))
+                settle(unit, item, before)
                 done.append(number)
         run(connection, DROP_WAITING, ids=done)
         count = len(unit.labels)

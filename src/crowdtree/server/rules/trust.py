@@ -15,6 +15,8 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.campaign.events import Released
+from crowdtree.campaign.fold import extend
 from crowdtree.learning.trust import Answered, Suspicion, Trust, assess
 from crowdtree.server.settings.model import Settings, stored_settings
 from crowdtree.server.store.corrections.excluding import exclude
@@ -27,8 +29,7 @@ from crowdtree.server.store.db.tables import campaigns, workers
 from crowdtree.server.store.owner.people import SUSPECTED
 from crowdtree.server.store.queries.monitor_log import tested, tested_policy
 from crowdtree.server.store.serving.cache import ServingCache
-from crowdtree.server.store.serving.newcomers import waits
-from crowdtree.server.store.serving.settle import settle
+from crowdtree.server.store.serving.settle import is_held_back, record, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ LINES = Query(
 )
 HELD = Sql(
     f"""SELECT id FROM items WHERE campaign_id = :campaign AND status = {ItemStatus.OPEN:d}
-    AND least > 0 AND id > :after ORDER BY id LIMIT :most {{skip items}}"""
+    AND min_answers > 0 AND id > :after ORDER BY id LIMIT :most {{skip items}}"""
 )
 
 
@@ -173,14 +174,12 @@ class Trusting:
         unit.load_items(ids)
         for item in (unit.items[number] for number in ids):
             if item.held:
-                before, node = item.item, item.node
-                label = item.require(before.answers)
-                if label is None or waits(unit, item, label):
-                    item.item = before
+                before = item.view
+                view = extend(item.revisions, before, Released())
+                if view.label is None or is_held_back(unit, item.campaign, view):
                     continue
-                item.close(label)
-                unit.count_move(item.campaign, node, item.node)
-                settle(unit, item)
+                record(unit, item, Released())
+                settle(unit, item, before)
         unit.write()
         return ids[-1], sum(unit.opened.values())
 

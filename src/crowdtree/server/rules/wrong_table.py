@@ -39,7 +39,7 @@ from crowdtree.server.store.queries.monitor_log import (
     tested_policy,
 )
 from crowdtree.server.store.serving.cache import ServingCache
-from crowdtree.server.store.serving.item import ServedCampaign
+from crowdtree.server.store.serving.campaign import ServedCampaign
 
 if TYPE_CHECKING:
     from crowdtree.server.store import Store

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from crowdtree.campaign.engine import Rules
+from crowdtree.campaign.view import ItemRules
 from crowdtree.core.errors import CrowdtreeError, one_line
 from crowdtree.server.settings.checks import Checks
 from crowdtree.server.settings.finish import Finish
@@ -76,10 +76,10 @@ labels.people_per_item?
             raise CrowdtreeError(f"settings: {_words(error.errors()[0])}") from None
 
     @property
-    def rules(self) -> Rules:
-        """The rules of the engine."""
-        return Rules(
-            most_skips=self.labels.max_skips,
+    def rules(self) -> ItemRules:
+        """The rules by which items are judged."""
+        return ItemRules(
+            max_skips=self.labels.max_skips,
             people=self.labels.people_per_item,
             person_dependence=self.table.person_dependence,
         )

@@ -15,7 +15,7 @@ from crowdtree.server.store.db.tables import items, workers
 from crowdtree.server.store.errors import NotFound, Refused
 from crowdtree.server.store.owner import tokens
 from crowdtree.server.store.serving.commands import QuestionText
-from crowdtree.server.store.serving.item import shown_item
+from crowdtree.server.store.serving.task import shown_item
 from crowdtree.server.store.serving.training import Lesson, lessons
 from crowdtree.server.store.types import AnyPolicy, JsonObject
 

@@ -7,7 +7,6 @@ and from labelled items, weighted by the error of their label.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -54,32 +53,6 @@ class Level(NamedTuple):
     revision: int
     after: int
     level: float
-
-
-def carried_skill(skill: float, line: int, levels: Sequence[Level]) -> float:
-    """Skill of an answer under the last of some tables, if it was given under an earlier one.
-
-    A skill is relative to a table. Where the table has moved towards the person, so much of the
-    skill is no longer their own: it is what the table now says about everybody.
-
-    Parameters
-    ----------
-    skill
-        The skill by which the answer was weighed when it came.
-
-    Examples
-    --------
-    >>> levels = [Level(0, 0, 2.0), Level(1, 10, 1.5), Level(2, 20, 2.0)]
-    >>> [round(carried_skill(skill, 15, levels), 2) for skill in (0.8, 0.3, -0.3)]
-    [0.3, 0.0, -0.3]
-    >>> carried_skill(0.8, 5, levels)
-    0.8
-    """
-    then = next((found.level for found in reversed(levels) if found.after < line), None)
-    change = 0.0 if then is None else levels[-1].level - then
-    if skill * change <= 0:
-        return skill
-    return math.copysign(max(0.0, abs(skill) - abs(change)), skill)
 
 
 def skill_variance(skills: Sequence[float], precisions: Sequence[float]) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.campaign.view import carried_skill
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural
 from crowdtree.policies import Answer
@@ -21,7 +22,7 @@ from crowdtree.server.store.types import AnyPolicy
 
 
 class SaidAnswer(NamedTuple):
-    """An answer about an item that was not taken back."""
+    """An answer about an item that was not excluded."""
 
     id: int
     item_id: int
@@ -69,7 +70,7 @@ def calibrated(
     ids = [item for item in truths if item in names]
     said: dict[int, list[Answer]] = {item: [] for item in ids}
     for line in fetch(connection, ANSWERS, ids=ids):
-        skill = served.carried(line.skill, line.id)
+        skill = carried_skill(line.skill, line.id, served.present.levels)
         said[line.item_id].append(Answer(line.question, line.value, skill))
     truth = np.array([truths[item] for item in ids], dtype=np.int64)
     weight = [weights[names[item]] for item in ids]

@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.audit import Forecast, Standing
 from crowdtree.audit.words import next_step, sum_up
+from crowdtree.campaign.reasons import Reason
 from crowdtree.io.audits import audit_to_dict
 from crowdtree.server.store.audits.stored import (
     AuditCache,
@@ -21,11 +22,10 @@ from crowdtree.server.store.audits.stored import (
 )
 from crowdtree.server.store.db.campaign_row import get_campaign, tally
 from crowdtree.server.store.db.states import ItemStatus
-from crowdtree.server.store.db.tables import checks, corrections, items, labels
+from crowdtree.server.store.db.tables import checks, item_events, items, labels
 from crowdtree.server.store.errors import NotFound
-from crowdtree.server.store.queries.corrections import count_corrected
+from crowdtree.server.store.queries.corrections import BY_HAND, count_corrected
 from crowdtree.server.store.queries.export import LabelRow
-from crowdtree.server.store.serving.item import CHECKED
 from crowdtree.server.store.types import JsonObject
 
 FORECAST_REPLAYS = 40
@@ -93,8 +93,8 @@ def audit_summary(connection: Connection, number: int) -> AuditSummary:
 
 def _corrected_since(connection: Connection, row: AuditRow, checked: set[int]) -> int:
     """Count labels without a check that are others by hand than those that an audit covers."""
-    later = sa.select(corrections.c.item_id).where(
-        corrections.c.campaign_id == row.campaign_id, corrections.c.at > row.at
+    later = sa.select(item_events.c.item_id).where(
+        item_events.c.campaign_id == row.campaign_id, item_events.c.at > row.at, BY_HAND
     )
     published = sa.func.coalesce(items.c.corrected, labels.c.label).label("now")
     rows = connection.execute(
@@ -116,7 +116,7 @@ def _corrected_since(connection: Connection, row: AuditRow, checked: set[int]) -
 def _labelled_after(connection: Connection, row: AuditRow) -> int:
     """Count the labels that are newer than an audit, without those that a check corrected."""
     later = (labels.c.at > row.at) | (labels.c.id > row.last_label)
-    newer = (labels.c.campaign_id == row.campaign_id, later, labels.c.reason != CHECKED)
+    newer = (labels.c.campaign_id == row.campaign_id, later, labels.c.reason != Reason.CHECKED)
     query = (
         sa.select(sa.func.count())
         .select_from(labels)
@@ -136,7 +136,7 @@ class Coverage(NamedTuple):
 
     def of(self, row: LabelRow) -> float | None:
         """What is certified about the set that a label belongs to, none where it is not covered."""
-        covered = row["at"] <= self.at or row["reason"] == CHECKED
+        covered = row["at"] <= self.at or row["reason"] == Reason.CHECKED
         return self.share if covered and row["status"] == ItemStatus.LABELLED.label else None
 
 

@@ -11,9 +11,8 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import short
-from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.campaign_row import Campaign
-from crowdtree.server.store.db.sql import Sql, fetch
+from crowdtree.server.store.db.sql import Sql
 from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import items
 from crowdtree.server.store.serving.cache import ServingCache
@@ -22,7 +21,6 @@ from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 AT_ONCE = 200
 """Items that are changed per transaction."""
 MOST_REASON = 2000
-SET_STATUS = sql.many("UPDATE items SET status = :status WHERE id = :id")
 EVER_ASKED = Sql("SELECT 1 FROM leases WHERE item_id = :item LIMIT 1")
 
 
@@ -64,15 +62,7 @@ def begin(connection: Connection, campaign: Campaign, ids: Sequence[int], now: f
         unit = UnitOfWork(connection, cache, now)
         # no need to lock its budget
         unit.campaigns[campaign.id] = cache.campaign(connection, campaign.state)
-        unit.load_items(sorted(ids))
+        unit.load_items(sorted(ids), labels=True)
         if not any(item.changed for item in unit.items.values()):
             return unit
         unit.write()  # items that were behind are revised: their labels are others now
-
-
-def logs_of(connection: Connection, ids: Sequence[int]) -> dict[int, list[sql.LogLine]]:
-    """Read the log of some items, by item."""
-    log: dict[int, list[sql.LogLine]] = {item: [] for item in ids}
-    for line in fetch(connection, sql.LOG, ids=list(log)):
-        log[line.item_id].append(line)
-    return log

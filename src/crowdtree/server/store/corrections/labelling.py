@@ -14,6 +14,7 @@ from typing import TypedDict
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.campaign.events import Corrected
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural, short
 from crowdtree.server.store.corrections.common import (
@@ -21,18 +22,15 @@ from crowdtree.server.store.corrections.common import (
     begin,
     check_reason,
     find_items,
-    logs_of,
 )
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.server.store.db.sql import fetch, run_many
 from crowdtree.server.store.db.states import ItemStatus
-from crowdtree.server.store.db.tables import audits, corrections, items
+from crowdtree.server.store.db.tables import audits
 from crowdtree.server.store.owner.campaigns import pause_finished
-from crowdtree.server.store.serving.item import CORRECTED, OpenItem
-from crowdtree.server.store.serving.revise import revise
-from crowdtree.server.store.serving.settle import settle
+from crowdtree.server.store.serving.settle import hold_back, record, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 from crowdtree.server.store.serving.worker_quality import relearn
 
@@ -72,12 +70,14 @@ def correct(
     audited = sa.select(sa.func.max(audits.c.at)).where(audits.c.campaign_id == number)
     # after the audit that did not know it, whatever the clocks of other processes say
     at = max(now, math.nextafter(connection.execute(audited).scalar_one() or 0.0, math.inf))
-    for item, label in changes:
-        _write(connection, campaign, item, label, computed.get(item.id), at, reason)
+    for _, label in changes:
         made["undone" if label is None else "corrected"] += 1
-    unit = begin(connection, campaign, ids, now)  # now that they are known
-    _close_open(unit)
-    reopened = _reopen(unit)
+    unit = begin(connection, campaign, ids, now)
+    activities = {
+        item.id: _note(connection, campaign, item, label, computed.get(item.id), at, reason)
+        for item, label in changes
+    }
+    reopened = _apply(unit, {item.id: label for item, label in changes}, activities, at, reason)
     unit.write()
     made["opened"] = unit.opened[number]
     if reopened and campaign.status == "finished":
@@ -114,7 +114,7 @@ def check_wanted(
     return changes
 
 
-def _write(
+def _note(
     connection: Connection,
     campaign: Campaign,
     item: FoundItem,
@@ -122,10 +122,8 @@ def _write(
     computed: int | None,
     at: float,
     reason: str,
-) -> None:
-    """Write a label by hand, or that there is none any more, with who and why."""
-    mine = items.update().where(items.c.id == item.id)
-    connection.execute(mine.values(corrected=label))
+) -> int:
+    """Note a label by hand, or that there is none any more, with who and why."""
     classes = campaign.classes
     name = None if label is None else classes[label]
     done = f"labelled {name} by hand" if name is not None else "label by hand taken back"
@@ -138,35 +136,29 @@ def _write(
     }
     earlier = {"before": item.corrected, "computed": computed}
     said |= {key: classes[place] for key, place in earlier.items() if place is not None}
-    entry = note(connection, at, "correct", campaign.id, said)
-    row = {"campaign_id": campaign.id, "item_id": item.id, "label": label, "computed": computed}
-    connection.execute(corrections.insert().values(**row, reason=reason, at=at, activity_id=entry))
+    return note(connection, at, "correct", campaign.id, said)
 
 
-def _close_open(unit: UnitOfWork) -> None:
-    """Conclude the items that are known now on the answers so far."""
-    for item in unit.items.values():
-        if item.corrected is None or item.closed:
-            continue
-        if item.status == ItemStatus.NEW:
-            unit.count(item.campaign.id, ItemStatus.NEW.label, -1)
-            unit.count(item.campaign.id, ItemStatus.OPEN.label)
-            unit.count_start(item.campaign)
-            item.status, item.revision = ItemStatus.OPEN, item.campaign.revision
-        item.close(item.campaign.policy.conclude(item.item.state, CORRECTED))
-        settle(unit, item)
-
-
-def _reopen(unit: UnitOfWork) -> int:
-    """Ask again about items that were closed only because they were known; counts them."""
-    labels = unit.labels_of([item.id for item in unit.items.values() if item.corrected is None])
-    found: list[OpenItem] = [
-        unit.items[place] for place, label in labels.items() if label.reason == CORRECTED
-    ]
-    log = logs_of(unit.connection, [item.id for item in found])
-    for item in found:
-        revise(unit, item, log[item.id], labels[item.id], reopen=True)
+def _apply(
+    unit: UnitOfWork,
+    wanted: Mapping[int, int | None],
+    activities: Mapping[int, int],
+    at: float,
+    reason: str,
+) -> int:
+    """Give the labels and take them back; counts the items that are open again."""
+    opened, people = 0, set[int]()
+    for place, label in wanted.items():
+        item = unit.items[place]
+        before = item.view
+        record(unit, item, Corrected(label, at=at), reason, activities[place])
+        if before.closed and not item.view.closed:
+            hold_back(unit, item)
+            opened += not item.closed
+            people |= {line.worker_id for line in item.log}
+        item.withdraw_leases()
+        settle(unit, item, before)
     # A label that is gone is no evidence about workers any more.
-    people = sorted({line.worker_id for lines in log.values() for line in lines})
-    run_many(unit.connection, sql.ADD_JUDGEMENT, (relearn(n)._asdict() for n in people))
-    return sum(not item.closed for item in found)
+    rows = (relearn(worker)._asdict() for worker in sorted(people))
+    run_many(unit.connection, sql.ADD_JUDGEMENT, rows)
+    return opened

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypedDict
+from functools import partial
+from typing import TypedDict, cast
 
 import numpy as np
 from sqlalchemy.engine import Connection
 
+from crowdtree.campaign.events import PolicyChanged
+from crowdtree.campaign.fold import extend
+from crowdtree.campaign.reasons import Outcome
+from crowdtree.campaign.view import Revision, Status
 from crowdtree.core.text import plural
-from crowdtree.policies import Label
 from crowdtree.server.store.corrections.excluding import next_table, planned, still_excluded
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign, last_line
@@ -18,20 +23,17 @@ from crowdtree.server.store.db.sql import Query, Sql, fetch, fetch_ids
 from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.reliability import Level, level_of
 from crowdtree.server.store.serving.cache import ServingCache
-from crowdtree.server.store.serving.item import (
-    OUTSIDE_ENGINE,
-    ServedCampaign,
-    engine_lines,
-    fates_to_replay,
-)
-from crowdtree.server.store.serving.revise import replayed
+from crowdtree.server.store.serving.campaign import Revisions, ServedCampaign
+from crowdtree.server.store.serving.item import lines_of, load_view
+from crowdtree.server.store.serving.unit_of_work import policy_of_revision
 
 MOST_ITEMS = 5000
 """Items that are replayed for a preview."""
 AT_ONCE = 500
 TOUCHED = Sql(
     f"""SELECT DISTINCT item_id AS id FROM answers WHERE worker_id = :worker
-    AND id BETWEEN :first AND :last AND fate NOT IN {OUTSIDE_ENGINE} ORDER BY item_id"""
+    AND id BETWEEN :first AND :last
+    AND fate NOT IN ('{Outcome.GOLD}', '{Outcome.OVER_BUDGET}') ORDER BY item_id"""
 )
 ITEMS = Query(
     sql.ItemRow, f"SELECT {', '.join(sql.ItemRow._fields)} FROM items WHERE id IN :ids ORDER BY id"
@@ -83,19 +85,7 @@ def preview(
     ids = sorted({item for made in changed for item in _touched(connection, made)})
     cache = ServingCache(lambda: 0.0, np.random.default_rng(0))
     served = cache.campaign(connection, campaign.state)
-    after = [*served.exclusions, *changed]
-    if lift:
-        after = [one for one in served.exclusions if one not in changed]
-    table = next_table(connection, campaign)
-    following = campaign.revision + 1
-    level = Level(following, last_line(connection, number), level_of(table.policy.problem))
-    made = replace(
-        served,
-        revision=following,
-        policy=table.policy,
-        exclusions=after,
-        levels=[*served.levels, level],
-    )
+    revisions = _Supposed(connection, served, changed, lift)
     found: Preview = {
         "campaign": number,
         "workers": list(dict.fromkeys(workers)),
@@ -110,8 +100,8 @@ def preview(
     }
     ids = ids[:MOST_ITEMS]
     for start in range(0, len(ids), AT_ONCE):
-        _add(connection, served, made, ids[start : start + AT_ONCE], found)
-    found["text"] = _words(found, campaign, lift, table.estimated)
+        _add(connection, revisions, ids[start : start + AT_ONCE], found)
+    found["text"] = _words(found, campaign, lift, revisions.table.estimated)
     return found
 
 
@@ -120,38 +110,51 @@ def _touched(connection: Connection, made: sql.Exclusion) -> list[int]:
     return fetch_ids(connection, TOUCHED, worker=made.worker_id, first=first, last=last)
 
 
-def _add(
-    connection: Connection,
-    served: ServedCampaign,
-    made: ServedCampaign,
-    ids: list[int],
-    found: Preview,
-) -> None:
-    """Replay some items as they would be `made`, and count what would become of them."""
+class _Supposed:
+    """The revisions of a campaign, and one more that did not happen."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        served: ServedCampaign,
+        changed: Sequence[sql.Exclusion],
+        lift: bool,
+    ) -> None:
+        campaign = get_campaign(connection, served.id)
+        self.table = next_table(connection, campaign)
+        self.served, self.number = served, served.revision + 1
+        after = [*served.exclusions, *changed]
+        if lift:
+            after = [one for one in served.exclusions if one not in changed]
+        level = level_of(self.table.policy.problem)
+        levels = [*served.levels, Level(self.number, last_line(connection, served.id), level)]
+        policy = self.table.policy.at_least(served.rules.people)
+        made = replace(served, revision=self.number, policy=policy, exclusions=after, levels=levels)
+        past = Revisions(served, partial(policy_of_revision, connection, served.id))
+        self.all = ChainMap({self.number: made.present}, cast(dict[int, Revision], past))
+
+
+def _add(connection: Connection, revisions: _Supposed, ids: list[int], found: Preview) -> None:
+    """Fold one more event into the views of some items, and count what would become of them."""
     labels = {row.item_id: row for row in fetch(connection, sql.LABELS_OF_ITEMS, ids=ids)}
     log: dict[int, list[sql.LogLine]] = {item: [] for item in ids}
     for line in fetch(connection, sql.LOG, ids=ids):
         log[line.item_id].append(line)
     for row in fetch(connection, ITEMS, ids=ids):
-        if row.status == ItemStatus.WITHDRAWN:
+        if row.status == ItemStatus.WITHDRAWN or row.gold is not None:
             continue
-        lines, before = log[row.id], labels.get(row.id)
-        corrected = row.corrected is not None
-        item = replayed(made, row.task, lines, row.reopened_after, before, corrected)
-        now = fates_to_replay(served, engine_lines(lines), row.reopened_after)
-        found["answers"] += abs(item.fates.count("excluded") - now.count("excluded"))
-        _count(found, row, before, item.label)
-
-
-def _count(
-    found: Preview, row: sql.ItemRow, before: sql.LabelOfItem | None, after: Label | None
-) -> None:
-    if row.status == ItemStatus.SET_ASIDE:
-        found["reopened"] += after is None
-    elif before is not None:
-        found["labels"] += 1
-        found["withdrawn"] += after is None
-        found["replaced"] += after is not None and after.label != before.label
+        before = load_view(revisions.served, row, lines_of(row, log[row.id]), labels.get(row.id))
+        for number in range(row.revision + 1, revisions.number):
+            before = extend(revisions.all, before, PolicyChanged(number))
+        after = extend(revisions.all, before, PolicyChanged(revisions.number))
+        gone = [view.outcomes.count(Outcome.EXCLUDED) for view in (before, after)]
+        found["answers"] += abs(gone[1] - gone[0])
+        if before.status is Status.SET_ASIDE:
+            found["reopened"] += after.label is None
+        elif before.label is not None:
+            found["labels"] += 1
+            found["withdrawn"] += after.label is None
+            found["replaced"] += after.label is not None and after.label[0] != before.label[0]
 
 
 def _words(found: Preview, campaign: Campaign, lift: bool, estimated: bool) -> str:

@@ -118,7 +118,8 @@ ADD_LEASE = Query(
     WHERE leases.state = {LeaseState.EXPIRED:d} RETURNING id, nonce""",
 )
 OPEN_ITEM = Sql(
-    f"UPDATE items SET status = {ItemStatus.OPEN:d}, revision = :revision WHERE id = :id"
+    f"""UPDATE items SET status = {ItemStatus.OPEN:d}, revision = :revision,
+    judged_by = :revision WHERE id = :id"""
 )
 GOLD_TAKEN = Sql(
     f"""SELECT 1 FROM leases WHERE item_id = :item AND worker_id = :worker
@@ -247,7 +248,8 @@ START_ITEMS = Query(
     locked AS MATERIALIZED (SELECT items.id, items.task, items.payload FROM items
         WHERE items.id IN :ids AND items.status = {ItemStatus.NEW:d}
         ORDER BY items.id {{skip items}}),
-    opened AS (UPDATE items SET status = {ItemStatus.OPEN:d}, revision = r.revision
+    opened AS (UPDATE items SET status = {ItemStatus.OPEN:d}, revision = r.revision,
+        judged_by = r.revision
         FROM locked JOIN r ON r.item_id = locked.id WHERE items.id = locked.id),
     leased AS ({_LEASE} SELECT r.nonce, r.campaign_id, r.item_id, r.worker_id, r.question,
         {LeaseState.ACTIVE:d}, :now, r.expires_at

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from sqlalchemy.dialects import postgresql
 
+from crowdtree.campaign.fold import NO_CLASS
+from crowdtree.policies import Label
 from crowdtree.server.store.db.sql import Many, Query, Sql
 from crowdtree.server.store.db.states import (
     GIVEN_BACK,
@@ -133,16 +135,19 @@ class Exclusion(NamedTuple):
         lifted = self.lifted_revision
         return self.revision <= revision and (lifted is None or revision < lifted)
 
-    def changed_after(self, revision: int) -> bool:
-        """Whether it was made or lifted after a revision."""
-        return max(self.revision, self.lifted_revision or 0) > revision
-
 
 class Reason(NamedTuple):
     """A revision of a campaign, and what is stored about why it was made."""
 
     number: int
     reason: str
+
+
+class PolicyRow(NamedTuple):
+    """A policy and its problem, as JSON."""
+
+    problem: str
+    policy: str
 
 
 class BudgetRow(NamedTuple):
@@ -202,10 +207,36 @@ class ItemRow(NamedTuple):
     gold: int | None
     state: str | None
     revision: int
-    revised_after: int
+    judged_by: int
+    min_answers: int
     reopened_after: int
-    least: int
     corrected: int | None
+
+
+class ItemEventRow(NamedTuple):
+    """Something that happened to an item beside answers and skips."""
+
+    id: int
+    item_id: int
+    kind: str
+    revision: int
+    after: int
+    value: int | None
+    reason: str
+
+
+class NewItemEvent(NamedTuple):
+    """An event to append to the log."""
+
+    campaign_id: int
+    item_id: int
+    kind: str
+    revision: int
+    after: int
+    value: int | None
+    reason: str
+    at: float
+    activity_id: int
 
 
 @dataclass
@@ -248,6 +279,7 @@ class LogLine(NamedTuple):
     overdue: int
     price: int
     revised_fate: str | None
+    revision: int
 
     @property
     def current_fate(self) -> str:
@@ -319,7 +351,9 @@ class NewAnswer(NamedTuple):
     overdue: int
     price: int
     at: float
+    revision: int
     report: str = ""
+    revised_fate: str | None = None
 
 
 class LabelLine(NamedTuple):
@@ -336,15 +370,25 @@ class LabelLine(NamedTuple):
 
 
 class LabelOfItem(NamedTuple):
-    """The label of an item that may be revised."""
+    """The label of an item that may change; one without a class says why there is none."""
 
     id: int
     item_id: int
-    label: int
-    posterior_error: float
+    label: int | None
+    posterior_error: float | None
     reason: str
     answers: int
     path: str
+
+    def as_label(self) -> Label:
+        """The label as policies give it."""
+        if self.label is None or self.posterior_error is None:
+            return Label(NO_CLASS, 1.0, self.reason)
+        return Label(self.label, self.posterior_error, self.reason)
+
+    def same_as(self, other: LabelLine) -> bool:
+        """Whether the other one says the same class, for the same reason."""
+        return (self.label, self.reason) == (other.label, other.reason)
 
 
 class Withdrawal(NamedTuple):
@@ -361,6 +405,15 @@ ITEMS = Query(
     f"""SELECT {", ".join(ItemRow._fields)} FROM items
     WHERE id {{of items}} ORDER BY id {{lock items}}""",
 )
+ITEM_EVENTS = Query(
+    ItemEventRow,
+    f"""SELECT {", ".join(ItemEventRow._fields)} FROM item_events WHERE item_id IN :ids
+    ORDER BY item_id, id""",
+)
+POLICY_OF_REVISION = Query(
+    PolicyRow,
+    "SELECT problem, policy FROM revisions WHERE campaign_id = :campaign AND number = :revision",
+)
 LABELS_OF_ITEMS = Query(
     LabelOfItem,
     """SELECT id, item_id, label, posterior_error, reason, answers, path FROM labels
@@ -372,7 +425,7 @@ LEASES_OF_ITEMS = Query(
     FROM leases WHERE item_id {{of items}} AND ({LIVE} OR id IN :leases)""",
 )
 _LOG = """SELECT id, item_id, question, worker_id, value, kind, key, lease_id, skill, weight, fate,
-    overdue, price, revised_fate FROM answers WHERE item_id {which} ORDER BY id"""
+    overdue, price, revised_fate, revision FROM answers WHERE item_id {which} ORDER BY id"""
 LOG_OF_ITEMS = Query(LogLine, _LOG.replace("{which}", "{of items}"))
 LOG = Query(LogLine, _LOG.replace("{which}", "IN :ids"))
 QUESTIONS_OF_ITEMS = Query(
@@ -409,6 +462,7 @@ ADD_ACTIVITY = many(
     VALUES (:at, :actor, :action, :campaign_id, :detail)"""
 )
 ADD_ANSWER = many(insert("answers", NewAnswer))
+ADD_ITEM_EVENT = many(insert("item_events", NewItemEvent))
 SAVE_LEASE = many(
     """UPDATE leases SET state = :state, given_at = :given_at,
     expires_at = :expires_at WHERE id = :id"""
@@ -418,9 +472,9 @@ RELEASE_LEASES = Sql(
 )
 """Gives back what workers hold; ExpireLeases takes it, with the money that is reserved for it."""
 SAVE_ITEM = many(
-    """UPDATE items SET status = :status, state = :state, revision = :revision,
-    revised_after = :revised_after, reopened_after = :reopened_after, least = :least
-    WHERE id = :id"""
+    """UPDATE items SET status = :status, state = COALESCE(:state, items.state),
+    revision = :revision, judged_by = :judged_by, min_answers = :min_answers,
+    reopened_after = :reopened_after, corrected = :corrected WHERE id = :id"""
 )
 SAVE_FATE = many("UPDATE answers SET revised_fate = :revised_fate WHERE id = :id")
 ADD_QUESTION = many(

@@ -1,8 +1,10 @@
 """The tables of the campaign's database.
 
-`answers` is an append-only log and the source of truth: `items`, `open_questions`, `leases` and
-`labels` can be rebuilt from it (see :mod:`crowdtree.server.store.replay`), as can the claims of an
-audit from its `checks`. Money is in whole millionths, times are in seconds since 1970.
+The log of an item is its rows in `answers` and `item_events`, which are only ever added. With the
+`revisions` and `exclusions` of the campaign they are the source of truth: what `items`,
+`open_questions` and `labels` hold is a snapshot of their fold (:mod:`crowdtree.campaign.fold`),
+and :mod:`crowdtree.server.store.replay` checks it. Money is in whole millionths, times are in
+seconds since 1970.
 """
 
 from __future__ import annotations
@@ -162,40 +164,41 @@ items = sa.Table(
     sa.Column("gold", sa.SmallInteger),
     _text("state", None),
     _count("revision"),
-    _number("revised_after", BigId),
-    _number("reopened_after", BigId),
-    _count("least"),  # answers before its label: more than it has while its label waits
-    sa.Column("corrected", sa.Integer),  # class that the owner gave it, the last of `corrections`
+    _count("judged_by"),
+    _count("min_answers"),
+    _count("reopened_after"),
+    sa.Column("corrected", sa.Integer),
     sa.UniqueConstraint("campaign_id", "task"),
     sa.Index("ix_items_campaign_id_status_id", "campaign_id", "status", "id"),
     sqlite_autoincrement=True,
 )
 
-# `revision` is the number of the policy that made the state, the label and the open questions of an
-# item; lines of its log up to the id `revised_after` were replayed when it was revised. Skips up to
-# the id `reopened_after` no longer count: the item was set aside and then reopened.
+# `state` to `corrected` are fields of :class:`crowdtree.campaign.view.ItemView`; the state is that
+# of the policy of revision `judged_by`.
 
 _by_hand = items.c.corrected.is_not(None)
 sa.Index(
     "ix_items_corrected", items.c.campaign_id, sqlite_where=_by_hand, postgresql_where=_by_hand
 )
 
-# Labels that the owner gave by hand, beside those of the answers. Without `label`, the one before
-# was taken back; `computed` is the label by the answers at the time. Who it was is in the entry
-# `activity_id` of the activity log.
-corrections = sa.Table(
-    "corrections",
+# What happened to items beside answers and skips, as :mod:`crowdtree.campaign.events` has it: after
+# so many rows of `answers` about the item (`after`), while the item was at `revision`. `value` is
+# the number or the class that the event is about, `reason` what people said about it. Who it was is
+# in the entry `activity_id` of the activity log.
+item_events = sa.Table(
+    "item_events",
     metadata,
     _id(),
-    _ref("campaign_id", "campaigns"),
+    _copy("campaign_id"),
     _ref("item_id", "items"),
-    sa.Column("label", sa.Integer),
-    sa.Column("computed", sa.Integer),
+    sa.Column("kind", sa.Text, nullable=False),
+    _count("revision"),
+    _count("after"),
+    sa.Column("value", sa.Integer),
     _text("reason"),
     _number("at", sa.Float),
-    _copy("activity_id"),
-    sa.Index("ix_corrections_campaign_id_id", "campaign_id", "id"),
-    sa.Index("ix_corrections_item_id_id", "item_id", "id"),
+    _number("activity_id", BigId),
+    sa.Index("ix_item_events_item_id_id", "item_id", "id"),
     sqlite_autoincrement=True,
 )
 
@@ -305,6 +308,7 @@ answers = sa.Table(
     _number("skill", sa.Float),
     sa.Column("weight", sa.Float, nullable=False, server_default="1"),
     sa.Column("fate", sa.Text, nullable=False),
+    _count("revision"),  # of the item when it came
     _number("overdue", sa.SmallInteger),
     _number("price", sa.BigInteger),
     _number("at", sa.Float),

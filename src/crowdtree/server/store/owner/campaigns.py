@@ -8,7 +8,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign.engine import check_people
+from crowdtree.campaign.view import check_people
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.languages import CLASS, EXPLANATION, NAMED, QUESTION
 from crowdtree.server.settings.model import Settings, about

@@ -17,9 +17,9 @@ from crowdtree.server.store.db.tables import (
     answers,
     audits,
     campaigns,
-    corrections,
     credentials,
     exclusions,
+    item_events,
     items,
     metadata,
     revisions,
@@ -32,7 +32,7 @@ ERASED = "personal data deleted"
 IN_USE = ("running", "finishing")
 PARENTS = {"worker_id": workers, "webhook_id": webhooks, "item_id": items, "audit_id": audits}
 """Columns by which a row belongs to a campaign, where it does not name the campaign."""
-REASONS = (exclusions, revisions, corrections)
+REASONS = (exclusions, revisions, item_events)
 """Tables with what owners wrote about workers."""
 LEAST_ID = 6
 """Characters of an id that is deleted inside of texts too; a shorter one may be another word."""

@@ -9,7 +9,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.server.store.db.states import ItemStatus
-from crowdtree.server.store.db.tables import activity, corrections, items, labels
+from crowdtree.server.store.db.tables import activity, item_events, items, labels
+
+BY_HAND = item_events.c.kind == "corrected"
+"""Events by which the owner labelled an item, or took that label back."""
 
 
 class Correction(NamedTuple):
@@ -17,8 +20,6 @@ class Correction(NamedTuple):
 
     item_id: int
     label: int | None
-    computed: int | None
-    """The label that the answers gave at the time."""
     reason: str
     at: float
     by: str
@@ -35,26 +36,28 @@ class Replaced(TypedDict):
 
 
 def _corrections() -> sa.Select[Any]:
-    own = (corrections.c[name] for name in Correction._fields if name != "by")
-    entry = activity.c.id == corrections.c.activity_id
+    own = item_events.c
+    entry = activity.c.id == own.activity_id
     who = sa.func.coalesce(sa.func.nullif(activity.c.person, ""), activity.c.actor, "").label("by")
-    return sa.select(*own, who).join_from(corrections, activity, entry, isouter=True)
+    columns = (own.item_id, own.value.label("label"), own.reason, own.at, who)
+    return sa.select(*columns).join_from(item_events, activity, entry, isouter=True)
 
 
 def last_corrections(connection: Connection, ids: Sequence[int]) -> dict[int, Correction]:
     """Read the last label by hand of some items, by item."""
     if not ids:
         return {}
-    mine = corrections.c.item_id.between(min(ids), max(ids))
-    last = sa.select(sa.func.max(corrections.c.id)).where(mine).group_by(corrections.c.item_id)
-    rows = connection.execute(_corrections().where(corrections.c.id.in_(last)))
+    mine = item_events.c.item_id.between(min(ids), max(ids))
+    last = sa.select(sa.func.max(item_events.c.id)).where(mine, BY_HAND)
+    last = last.group_by(item_events.c.item_id)
+    rows = connection.execute(_corrections().where(item_events.c.id.in_(last)))
     found = {row.item_id: Correction(*row) for row in rows}
     return {item: found[item] for item in ids if item in found}
 
 
 def corrections_of(connection: Connection, item: int) -> list[Correction]:
     """Read all labels by hand of an item, in order."""
-    mine = _corrections().where(corrections.c.item_id == item).order_by(corrections.c.id)
+    mine = _corrections().where(item_events.c.item_id == item, BY_HAND).order_by(item_events.c.id)
     return [Correction(*row) for row in connection.execute(mine)]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.campaign.reasons import Reason
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.io.audits import check_claims
 from crowdtree.server.store.audits.stored import (
@@ -18,8 +19,8 @@ from crowdtree.server.store.audits.stored import (
     read_checks,
 )
 from crowdtree.server.store.db.states import ItemStatus
-from crowdtree.server.store.db.tables import corrections, items, labels
-from crowdtree.server.store.serving.item import CHECKED
+from crowdtree.server.store.db.tables import item_events, items, labels
+from crowdtree.server.store.queries.corrections import BY_HAND
 
 
 def check_audits(connection: Connection, number: int, classes: list[str]) -> Iterator[str]:
@@ -62,9 +63,10 @@ def _labels(connection: Connection, audit: AuditRow, classes: list[str]) -> Iter
     audit; the label itself would be a new one. Labels by hand were audited as such.
     """
     by_hand: dict[str, set[str]] = {}
-    mine = (corrections.c.campaign_id == audit.campaign_id, corrections.c.at <= audit.at)
-    given = (items.c.task, corrections.c.label)
-    made = sa.select(*given).join(items, items.c.id == corrections.c.item_id).where(*mine)
+    at = item_events.c.at <= audit.at
+    mine = (item_events.c.campaign_id == audit.campaign_id, at, BY_HAND)
+    given = (items.c.task, item_events.c.value)
+    made = sa.select(*given).join(items, items.c.id == item_events.c.item_id).where(*mine)
     for task, label in connection.execute(made):
         by_hand.setdefault(task, set()).update([] if label is None else [classes[label]])
     rows = connection.execute(
@@ -75,7 +77,7 @@ def _labels(connection: Connection, audit: AuditRow, classes: list[str]) -> Iter
             items.c.status == ItemStatus.LABELLED,
             labels.c.at <= audit.at,
             labels.c.id <= audit.last_label,
-            labels.c.reason != CHECKED,
+            labels.c.reason != Reason.CHECKED,
         )
     )
     now = {task: classes[label] for task, label in rows if label is not None}

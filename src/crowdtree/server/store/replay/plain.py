@@ -4,7 +4,7 @@ An item is plain if it is not gold, was never revised, held back or checked, and
 then its replay is a walk down the tree, which NumPy does for thousands of items together. An
 item that agrees with its replay here in everything that :mod:`crowdtree.server.store.replay.verify`
 compares is counted; every other item is left to that module, which says what differs. So whatever
-changes the replay of a plan (:func:`crowdtree.campaign.engine.advance`) must be handled here, or
+changes the replay of a plan (:func:`crowdtree.campaign.fold.extend`) must be handled here, or
 make items not plain.
 """
 
@@ -21,19 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign.engine import answer_weight
+from crowdtree.campaign.view import answer_weight
 from crowdtree.core.problem import DASH
 from crowdtree.core.tally import Tally, cast, orders, vote_counts
 from crowdtree.policies import Ask, PlanPolicy
 from crowdtree.policies.base import HANDED_OVER, label_errors, normalised
 from crowdtree.policies.plan import PlanState
 from crowdtree.server.store.db.campaign_row import flow
-from crowdtree.server.store.db.sql import Sql, fetch_pieces
+from crowdtree.server.store.db.sql import Sql, fetch_ids, fetch_pieces
 from crowdtree.server.store.db.statements import ItemRow
 from crowdtree.server.store.db.states import LIVE_LEASES, ItemStatus, LeaseState
 from crowdtree.server.store.replay.reconcile import Sums
 from crowdtree.server.store.replay.tolerance import ABSOLUTE, RELATIVE
-from crowdtree.server.store.serving.item import ServedCampaign
+from crowdtree.server.store.serving.campaign import ServedCampaign
 from crowdtree.server.store.votes import counted_votes
 
 FATES = ("counted", "surplus", "late")
@@ -60,6 +60,9 @@ LINES = Sql(
 LABELS = Sql(
     f"""SELECT item_id, label, posterior_error, answers, reason, path FROM labels
     WHERE {_MINE.format(table="labels")}"""
+)
+EVENTFUL = Sql(
+    f"SELECT DISTINCT item_id FROM item_events WHERE {_MINE.format(table='item_events')}"
 )
 OPEN = Sql(
     f"""SELECT item_id, question, CASE WHEN known_only <> 0 THEN -1 ELSE needed END
@@ -165,7 +168,7 @@ class PlainReplay:
     def serves(campaign: ServedCampaign) -> bool:
         """Whether a campaign can have plain items."""
         plan = campaign.policy.plan
-        return plan is not None and not campaign.revision and not campaign.rules.same_worker
+        return plan is not None and not campaign.revision
 
     def take(
         self, connection: Connection, rows: Sequence[ItemRow], checked: dict[int, int]
@@ -175,6 +178,7 @@ class PlainReplay:
         span = {"first": rows[0].id, "last": rows[-1].id, "campaign": self.campaign.id}
         lines = _Lines.read(connection, ids, span)
         usual = np.array([row.status in PLAIN and _plain(row, checked) for row in rows])
+        usual &= ~np.isin(ids, fetch_ids(connection, EVENTFUL, **span))
         usual &= ~_any(lines.item, ~_leases_agree(lines, self.policy), len(ids))
         walked = self._walk(lines.chosen((lines.fate < NO_LINE) & usual[lines.item]), len(ids))
         good = usual & ~walked.wrong
@@ -410,7 +414,7 @@ class PlainReplay:
 
 
 def _plain(row: ItemRow, checked: dict[int, int]) -> bool:
-    changed = row.revision or row.revised_after or row.reopened_after or row.least
+    changed = row.revision or row.reopened_after or row.min_answers or row.corrected is not None
     return row.gold is None and not changed and row.id not in checked
 
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from typing import cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign.engine import ItemState
-from crowdtree.policies.base import HANDED_OVER
+from crowdtree.campaign.events import Answered
+from crowdtree.campaign.reasons import Outcome, Reason
+from crowdtree.campaign.view import ItemView
 from crowdtree.server.store.db.campaign_row import flows, tally
 from crowdtree.server.store.db.sql import Sql, exists, fetch_ids
 from crowdtree.server.store.db.statements import RELEARN, REVISING
 from crowdtree.server.store.db.states import ITEM_STATUSES, LIVE_LEASES, ItemStatus
 from crowdtree.server.store.db.tables import budgets, judgements, workers
 from crowdtree.server.store.replay.stored import StoredItem
-from crowdtree.server.store.serving.item import FINISHED, ServedCampaign, moves_of
+from crowdtree.server.store.serving.campaign import ServedCampaign, moves_of
 from crowdtree.server.store.serving.record import is_accepted
 from crowdtree.server.store.serving.worker_quality import outcome_counts
 
@@ -71,18 +73,10 @@ REFERENCES = {
         WHERE (exclusions.campaign_id = :campaign OR workers.campaign_id = :campaign)
         AND exclusions.campaign_id <> workers.campaign_id LIMIT 10"""
     ),
-    "corrections that do not match their item": Sql(
-        """SELECT corrections.id FROM corrections JOIN items ON items.id = corrections.item_id
-        WHERE (corrections.campaign_id = :campaign OR items.campaign_id = :campaign)
-        AND corrections.campaign_id <> items.campaign_id LIMIT 10"""
-    ),
-    "items whose label by hand is not the last on record": Sql(
-        """SELECT items.id FROM items WHERE items.id IN (
-            SELECT item_id FROM corrections WHERE campaign_id = :campaign
-            UNION SELECT id FROM items WHERE campaign_id = :campaign AND corrected IS NOT NULL)
-        AND COALESCE(corrected, -1) <> COALESCE((SELECT corrections.label FROM corrections
-            WHERE corrections.item_id = items.id ORDER BY corrections.id DESC LIMIT 1), -1)
-        ORDER BY items.id LIMIT 10"""
+    "events that do not match their item": Sql(
+        """SELECT item_events.id FROM item_events JOIN items ON items.id = item_events.item_id
+        WHERE (item_events.campaign_id = :campaign OR items.campaign_id = :campaign)
+        AND item_events.campaign_id <> items.campaign_id LIMIT 10"""
     ),
     "judgements about unknown workers": Sql(
         """SELECT judgements.id FROM judgements LEFT JOIN workers
@@ -110,36 +104,35 @@ class Sums:
         self.tallies: Counter[str] = Counter()
         self.workers: dict[int, Counter[str]] = defaultdict(Counter)
 
-    def add(self, stored: StoredItem, item: ItemState) -> None:
+    def add(self, stored: StoredItem, view: ItemView) -> None:
         """Add an item, as stored and as replayed."""
         self.items += 1
         self.lines += len(stored.log)
         self.tallies[stored.status.label] += 1
-        waits = stored.status == ItemStatus.OPEN and stored.least > item.answers
-        self.tallies["held"] += waits
+        self.tallies["held"] += stored.status == ItemStatus.OPEN and view.held_back
         self.live_leases += sum(lease.state in LIVE_LEASES for lease in stored.leases)
         self._add_label(stored)
         self._add_log(stored)
-        begun = stored.state is not None or bool(stored.leases)
-        if begun and stored.gold is None and stored.revision == self.campaign.revision:
-            self.tallies.update(moves_of(self.campaign, item))
+        begun = stored.state is not None or stored.status == ItemStatus.OPEN
+        if begun and stored.gold is None and view.judged_by == self.campaign.revision:
+            self.tallies.update(moves_of(self.campaign, view))
         if stored.status == ItemStatus.LABELLED and stored.label is not None:
-            for event, fate in zip(item.events, item.fates, strict=True):
-                if fate == "counted" and event.value is not None:
-                    cls = stored.label.label
-                    self._judge(int(event.worker), event.question, event.value, cls)
+            for given, outcome in view.with_outcomes():
+                if outcome is Outcome.COUNTED and isinstance(given, Answered):
+                    worker = cast(int, given.worker)
+                    self._judge(worker, given.question, given.value, stored.label.label)
 
     def _add_label(self, stored: StoredItem) -> None:
         label = stored.label
         if label is None:
             return
         self.labelled += 1
-        self.finished |= label.reason == FINISHED
+        self.finished |= label.reason == Reason.FINISHED
         if label.posterior_error is not None:
             self.tallies["estimated"] += 1
             self.tallies["taken"] += label.answers
             self.tallies["error_nanos"] += round(label.posterior_error * 1e9)
-        if label.reason in HANDED_OVER:
+        if Reason(label.reason).is_handed_over:
             self.tallies["undecided"] += 1
         if stored.status == ItemStatus.LABELLED:
             self.tallies[f"label:{label.label}"] += 1

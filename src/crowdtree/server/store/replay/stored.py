@@ -10,7 +10,9 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.server.store.db.sql import Query, fetch
 from crowdtree.server.store.db.statements import (
+    ITEM_EVENTS,
     LOG,
+    ItemEventRow,
     ItemRow,
     LabelLine,
     Lease,
@@ -55,15 +57,16 @@ class StoredItem:
     gold: int | None
     state: str | None
     revision: int
-    revised_after: int
+    judged_by: int
     reopened_after: int
     log: list[LogLine]
+    events: list[ItemEventRow]
     label: LabelLine | None
     questions: list[OpenQuestion]
     leases: list[Lease]
     truth: int | None
     """True class that a check has found."""
-    least: int
+    min_answers: int
     """Answers that it takes before its label."""
     corrected: int | None
     """Class that the owner gave it by hand."""
@@ -85,6 +88,7 @@ def stored_items(
         some = rows[begin : begin + AT_ONCE]
         ids = [row.id for row in some]
         log, questions = _by_item(connection, LOG, ids), _by_item(connection, QUESTIONS, ids)
+        events = _by_item(connection, ITEM_EVENTS, ids)
         leases, labels = _by_item(connection, LEASES, ids), _by_item(connection, LABELS, ids)
         for row in some:
             yield StoredItem(
@@ -94,14 +98,15 @@ def stored_items(
                 row.gold,
                 row.state,
                 row.revision,
-                row.revised_after,
+                row.judged_by,
                 row.reopened_after,
                 log.get(row.id, []),
+                events.get(row.id, []),
                 next(iter(labels.get(row.id, [])), None),
                 questions.get(row.id, []),
                 leases.get(row.id, []),
                 truths.get(row.id),
-                row.least,
+                row.min_answers,
                 row.corrected,
             )
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from crowdtree.campaign.engine import Event
+from crowdtree.campaign.events import Answered, Response, Skipped
+from crowdtree.campaign.reasons import Outcome
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.sql import fetch_one
 from crowdtree.server.store.db.statements import Lease, Worker
 from crowdtree.server.store.db.states import LeaseState, split_lease
 from crowdtree.server.store.errors import Refused
 from crowdtree.server.store.serving.commands import Submit, Taken
-from crowdtree.server.store.serving.item import OpenItem
-from crowdtree.server.store.serving.newcomers import ready_label
+from crowdtree.server.store.serving.item import LoadedItem
 from crowdtree.server.store.serving.record import is_accepted, skip_weight
-from crowdtree.server.store.serving.settle import settle
+from crowdtree.server.store.serving.settle import hold_back, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 
 
@@ -37,11 +37,18 @@ def _submit(unit: UnitOfWork, worker: Worker, request: Submit) -> Taken:
         return _taken(_earlier(unit, lease, request.key), request.kind)
     if item.gold is not None:
         return _answer_gold(unit, worker, request, item, lease, item.gold)
+    before = item.view
     fate, price = _advance(unit, worker, request, item, lease)
-    return _record(unit, worker, request, item, lease, fate, price)
+    result = _record(unit, worker, request, item, lease, fate, price)
+    if fate.about_label:
+        item.pending.append(len(unit.answers) - 1)
+    if not before.closed:
+        hold_back(unit, item)
+    settle(unit, item, before)
+    return result
 
 
-def _leased(unit: UnitOfWork, worker: Worker, token: str) -> tuple[OpenItem, Lease]:
+def _leased(unit: UnitOfWork, worker: Worker, token: str) -> tuple[LoadedItem, Lease]:
     number, nonce = split_lease(token)
     item = unit.leased.get(number)
     if item is not None:
@@ -63,40 +70,30 @@ def _earlier(unit: UnitOfWork, lease: Lease, key: str) -> sql.Outcome:
 
 
 def _advance(
-    unit: UnitOfWork, worker: Worker, request: Submit, item: OpenItem, lease: Lease
-) -> tuple[str, int]:
-    """Let the engine decide, unless an overdue answer can no longer be paid.
+    unit: UnitOfWork, worker: Worker, request: Submit, item: LoadedItem, lease: Lease
+) -> tuple[Outcome, int]:
+    """Let the policy decide, unless an overdue answer can no longer be paid.
 
-    Returns the fate of the answer and its price.
+    Returns what became of the answer, and its price.
     """
     full_price = item.campaign.settings.money.price_micros
     price = full_price if request.kind == "answer" else 0
     budget = unit.budgets.get(item.campaign.id)
     reserved = lease.state != LeaseState.EXPIRED  # the price was reserved with the lease
     if budget is not None and not reserved and price and not budget.allows(price):
-        return "over budget", 0
-    if item.closed:  # the engine is done with this item
-        if budget is not None and reserved:
-            budget.add(spent=price, reserved=-full_price)
-        return "late", price if reserved else 0
-    before = item.node
-    event = Event(
-        item=item.task,
-        question=lease.question,
-        worker=str(worker.id),
-        value=request.value,
-        kind=request.kind,
-        key=f"{lease.id}:{request.key}",
-        skill=worker.used_skill,
-        weight=_weight(unit, worker, request.kind),
-    )
-    fate = item.take(event)
-    _close(unit, item)
-    unit.count_move(item.campaign, before, item.node)
-    price = price if reserved or fate == "counted" else 0
+        return Outcome.OVER_BUDGET, 0
+    fate = item.take(_response(unit, worker, request, lease))
+    price = price if reserved or fate is Outcome.COUNTED else 0
     if budget is not None:
         budget.add(spent=price, reserved=-full_price if reserved else 0)
     return fate, price
+
+
+def _response(unit: UnitOfWork, worker: Worker, request: Submit, lease: Lease) -> Response:
+    if request.value is None:
+        weight = _weight(unit, worker, request.kind)
+        return Skipped(worker.id, lease.question, weight=weight)
+    return Answered(worker.id, lease.question, request.value, skill=worker.used_skill)
 
 
 def _weight(unit: UnitOfWork, worker: Worker, kind: str) -> float:
@@ -107,15 +104,8 @@ def _weight(unit: UnitOfWork, worker: Worker, kind: str) -> float:
     return skip_weight(worker.answers + delta.answers, worker.skips + delta.skips)
 
 
-def _close(unit: UnitOfWork, item: OpenItem) -> None:
-    """Close an item whose answers give its label, unless that has to wait."""
-    label = ready_label(unit, item, item.item.label)
-    if label is not None:
-        item.close(label)
-
-
 def _answer_gold(
-    unit: UnitOfWork, worker: Worker, request: Submit, item: OpenItem, lease: Lease, cls: int
+    unit: UnitOfWork, worker: Worker, request: Submit, item: LoadedItem, lease: Lease, cls: int
 ) -> Taken:
     """Compare an answer to a gold item with its known class."""
     full_price = item.campaign.settings.money.price_micros
@@ -129,16 +119,16 @@ def _answer_gold(
     if request.value is not None:
         judgement = sql.Judgement(worker.id, lease.question, request.value, cls, 0.0, gold=1)
         unit.judgements.append(judgement)
-    return _record(unit, worker, request, item, lease, "gold", price)
+    return _record(unit, worker, request, item, lease, Outcome.GOLD, price)
 
 
 def _record(
     unit: UnitOfWork,
     worker: Worker,
     request: Submit,
-    item: OpenItem,
+    item: LoadedItem,
     lease: Lease,
-    fate: str,
+    fate: Outcome,
     price: int,
 ) -> Taken:
     """Append the answer to the log and to the counts."""
@@ -154,16 +144,18 @@ def _record(
         key=request.key,
         skill=worker.used_skill,
         weight=_weight(unit, worker, request.kind),
-        fate=fate,
+        fate=str(fate),
         overdue=int(lease.overdue(unit.now)),
         price=price,
         at=unit.now,
+        revision=item.view.revision,
         report=request.report,
     )
     if request.report:
         detail = {"worker": worker.id, "task": item.task, "report": request.report}
         unit.note(item.campaign.id, "report", detail)
     unit.answers.append(line)
+    item.logged += 1
     lease.become(LeaseState.SKIPPED if skipped else LeaseState.ANSWERED)
     delta = unit.deltas[worker.id]
     delta.skips += skipped
@@ -175,9 +167,7 @@ def _record(
     unit.count(item.campaign.id, f"fate:{fate}")
     unit.count(item.campaign.id, f"asked:{lease.question}")
     unit.count(item.campaign.id, "spent", price)
-    if item.gold is None:
-        settle(unit, item)
-    return _taken(sql.Outcome(fate, line.overdue), request.kind)
+    return _taken(sql.Outcome(line.fate, line.overdue), request.kind)
 
 
 def _taken(outcome: sql.Outcome, kind: str) -> Taken:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from crowdtree.campaign.engine import counted_answers, open_questions
+from crowdtree.campaign.reasons import Outcome
 from crowdtree.core.problem import DASH
 from crowdtree.server.store.db import assignment as search
 from crowdtree.server.store.db import statements as sql
@@ -31,14 +31,16 @@ from crowdtree.server.store.serving.assign_batch import (
     grant_offers,
     request_offers,
 )
+from crowdtree.server.store.serving.campaign import ServedCampaign, questions_of
 from crowdtree.server.store.serving.commands import NO_MORE, HandedOut, Next
-from crowdtree.server.store.serving.item import OpenItem, ServedCampaign, make_task
+from crowdtree.server.store.serving.item import LoadedItem
 from crowdtree.server.store.serving.record import (
     lease_seconds,
     leases_allowed,
     take_back_after,
 )
 from crowdtree.server.store.serving.settle import settle
+from crowdtree.server.store.serving.task import make_task
 from crowdtree.server.store.serving.training import preparation
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 
@@ -402,9 +404,7 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
             continue  # another process has it, or it is yet to be revised
         unit.load_items([row.item_id])
         item = unit.items.pop(row.item_id)  # not kept: the database may change again before the end
-        found = open_questions(
-            campaign.policy, item.item, item.outstanding, str(worker.id), campaign.rules
-        )
+        found = questions_of(campaign.present, item.view, item.outstanding, worker.id)
         mine = [q for q in found if worker.may_answer(q)]
         if not mine or _waits_for_others(item, worker):
             continue
@@ -412,16 +412,17 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
         item.leases[-1] = Lease(
             -1, "", item.id, worker.id, mine[0], LeaseState.ACTIVE, unit.now, unit.now
         )
-        settle(unit, item)
+        settle(unit, item, item.view)
         unit.write_questions([item])
         return _chosen(unit, item.id, mine[0])
     return None
 
 
-def _waits_for_others(item: OpenItem, worker: Worker) -> bool:
+def _waits_for_others(item: LoadedItem, worker: Worker) -> bool:
     """Whether the worker holds a question of an item that still lacks other people's answers."""
     held = any(lease.worker_id == worker.id for lease in item.leases.values())
-    people = {event.worker for event, _ in counted_answers(item.item)}
+    counted = (given for given, outcome in item.view.with_outcomes() if outcome is Outcome.COUNTED)
+    people = {given.worker for given in counted}
     return held and len(people) < item.campaign.rules.people
 
 

@@ -18,11 +18,12 @@ from typing import TypedDict
 
 from crowdtree.server.store.db import assignment as search
 from crowdtree.server.store.db.assignment import Grant
+from crowdtree.server.store.db.campaign_row import flow
 from crowdtree.server.store.db.engine import is_sqlite
 from crowdtree.server.store.db.sql import Pending, send
 from crowdtree.server.store.db.statements import Worker
 from crowdtree.server.store.db.states import ItemStatus
-from crowdtree.server.store.serving.item import ServedCampaign
+from crowdtree.server.store.serving.campaign import ServedCampaign
 from crowdtree.server.store.serving.record import lease_seconds
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 
@@ -230,5 +231,5 @@ def count_started(unit: UnitOfWork, campaign: ServedCampaign, opened: int) -> No
     unit.count(campaign.id, ItemStatus.NEW.label, -1)
     unit.count(campaign.id, ItemStatus.OPEN.label)
     if campaign.policy.plan is not None:
-        unit.count_start(campaign)
+        unit.count(campaign.id, flow("in", 0, campaign.revision))
     unit.touched.add(campaign.id)

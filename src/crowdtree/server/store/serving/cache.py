@@ -16,7 +16,7 @@ from crowdtree.server.store.db.campaign_row import read_policy
 from crowdtree.server.store.db.sql import fetch, fetch_one
 from crowdtree.server.store.errors import NotFound
 from crowdtree.server.store.reliability import Level
-from crowdtree.server.store.serving.item import ServedCampaign
+from crowdtree.server.store.serving.campaign import ServedCampaign
 
 MOST_HINTS = 200_000
 SHARDS = 64

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from sqlalchemy.engine import Connection
 
 from crowdtree.server.store.db import statements as sql
-from crowdtree.server.store.db.campaign_row import flow
 from crowdtree.server.store.serving.cache import ServingCache
-from crowdtree.server.store.serving.item import ServedCampaign
 
 
 @dataclass
@@ -36,7 +34,9 @@ class Changes:
     now: float
     answers: list[sql.NewAnswer] = field(default_factory=list)
     labels: list[sql.LabelLine] = field(default_factory=list)
-    revised_fates: list[dict[str, object]] = field(default_factory=list)
+    events: list[sql.NewItemEvent] = field(default_factory=list)
+    revised_fates: dict[int, dict[str, object]] = field(default_factory=dict)
+    """Outcomes that differ from what workers were told, by line of the log."""
     corrected: list[dict[str, object]] = field(default_factory=list)
     """Labels of which a revision changed the error, the answers or the path."""
     dropped: list[dict[str, object]] = field(default_factory=list)
@@ -63,15 +63,3 @@ class Changes:
     def count(self, campaign: int, name: str, by: int = 1) -> None:
         """Add to a tally of a campaign."""
         self.tallies[campaign, name] += by
-
-    def count_start(self, campaign: ServedCampaign, by: int = 1) -> None:
-        """Count an item that enters the tree."""
-        self.count(campaign.id, flow("in", 0, campaign.revision), by)
-
-    def count_move(
-        self, campaign: ServedCampaign, before: int | None, after: int | None, by: int = 1
-    ) -> None:
-        """Count an item that moved from a node of the tree to another."""
-        if before is not None and after is not None and after != before:
-            self.count(campaign.id, flow("out", before, campaign.revision), by)
-            self.count(campaign.id, flow("in", after, campaign.revision), by)

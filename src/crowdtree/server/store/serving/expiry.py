@@ -30,5 +30,5 @@ def expire_leases(unit: UnitOfWork, most: int) -> int:
                 unit.count(item.campaign.id, "expired")
                 count += 1
         if item.gold is None:
-            settle(unit, item)
+            settle(unit, item, item.view)
     return count

@@ -1,70 +1,229 @@
-"""After an item has changed: withdraw and open questions, write its label."""
+"""After something happened to an item: outcomes, label, leases and open questions follow."""
 
 from __future__ import annotations
 
 import json
 
+from crowdtree.campaign.events import Answered, Concluded, Event, HeldBack, PolicyChanged
+from crowdtree.campaign.fold import NO_CLASS
+from crowdtree.campaign.reasons import Outcome, Reason
+from crowdtree.campaign.view import ItemView
+from crowdtree.learning.trust import speaks_for
 from crowdtree.policies import Label
-from crowdtree.policies.base import HANDED_OVER
 from crowdtree.server.store.db import statements as sql
+from crowdtree.server.store.db.sql import fetch_ids
 from crowdtree.server.store.db.states import ItemStatus
+from crowdtree.server.store.serving.campaign import ServedCampaign
 from crowdtree.server.store.serving.changes import Changes
-from crowdtree.server.store.serving.item import OpenItem, path_of
+from crowdtree.server.store.serving.history import written
+from crowdtree.server.store.serving.item import LoadedItem, path_of
+
+WAITED_IN_VAIN = 2
+"""How many times the answers of its policy an item takes while its label is held back. By then
+trusted people outnumber the others, unless some are trusted no longer."""
 
 
-def settle(unit: Changes, item: OpenItem) -> None:
-    """Bring leases and open questions in line with the engine, and write a new label."""
-    if item.label is not None:
-        _label(unit, item, item.label)
-        item.label = None
+def record(
+    unit: Changes, item: LoadedItem, event: Event, reason: str = "", activity: int = 0
+) -> None:
+    """Let something happen to an item, and add it to the log."""
+    kind, value, why = written(event)
+    unit.events.append(
+        sql.NewItemEvent(
+            campaign_id=item.campaign.id,
+            item_id=item.id,
+            kind=kind,
+            revision=item.view.revision,
+            after=item.logged,
+            value=value,
+            reason=why or reason,
+            at=event.at or unit.now,
+            activity_id=activity,
+        )
+    )
+    item.extend(event)
+
+
+def settle(unit: Changes, item: LoadedItem, before: ItemView) -> None:
+    """Bring everything that is stored about an item in line with its view.
+
+    `before` is the view at the time when the rows were last in line with it.
+    """
+    _write_outcomes(unit, item)
+    if item.label is not None or (item.closed and not before.closed):
+        _relabel(unit, item)
     unit.opened[item.campaign.id] += item.refresh()
     unit.touched.add(item.campaign.id)
 
 
-def _label(unit: Changes, item: OpenItem, label: Label) -> None:
-    unit.labels.append(new_label(unit, item, label))
-    count_label(unit, item, label, item.item.answers)
-    if item.status == ItemStatus.SET_ASIDE:
+def catch_up(unit: Changes, item: LoadedItem) -> None:
+    """Bring an item to the campaign's present revision."""
+    before = item.view
+    for number in range(before.revision + 1, item.campaign.revision + 1):
+        item.extend(PolicyChanged(number))
+    if item.view.judged_by == before.judged_by:
         return
-    for event, fate in zip(item.item.events, item.item.fates, strict=True):
-        if fate == "counted" and event.value is not None:
-            unit.judgements.append(
-                sql.Judgement(
-                    int(event.worker),
-                    event.question,
-                    event.value,
-                    label.label,
-                    label.posterior_error,
-                    gold=0,
-                )
-            )
+    hold_back(unit, item)
+    item.withdraw_leases()
+    settle(unit, item, before)
 
 
-def new_label(unit: Changes, item: OpenItem, label: Label) -> sql.LabelLine:
-    """Make the row of a label."""
+def _write_outcomes(unit: Changes, item: LoadedItem) -> None:
+    """Write the outcomes that differ from what workers were told."""
+    outcomes = item.view.outcomes
+    for index, line in enumerate(item.log):
+        revised = _revised(line.fate, outcomes[index])
+        if revised != line.revised_fate:
+            unit.revised_fates[line.id] = {"id": line.id, "revised_fate": revised}
+    for index, place in enumerate(item.pending, start=len(item.log)):
+        row = unit.answers[place]
+        unit.answers[place] = row._replace(revised_fate=_revised(row.fate, outcomes[index]))
+
+
+def _revised(told: str, outcome: Outcome) -> str | None:
+    return None if outcome == told else str(outcome)
+
+
+# ------------------------------------------------------------------------------ labels
+
+
+def label_row(unit: Changes, item: LoadedItem) -> sql.LabelLine | None:
+    """Row of the label that an item has, or of why it has none; nothing while it is open."""
+    view, number = item.view, item.campaign.id
+    if not item.closed:
+        return None
+    label = view.label
+    if view.withdrawn or label is None:
+        label = Label(NO_CLASS, 1.0, Reason.WITHDRAWN)
+    known = Reason(label.reason).has_label
+    before = item.label
+    if view.withdrawn and before is not None:
+        answers, path = before.answers, before.path
+    else:
+        answers = view.answers
+        path = json.dumps(path_of(item.campaign.problem.questions, view))
     return sql.LabelLine(
-        campaign_id=item.campaign.id,
+        campaign_id=number,
         item_id=item.id,
-        label=label.label,
-        posterior_error=label.posterior_error,
-        reason=label.reason,
-        answers=item.item.answers,
-        path=json.dumps(path_of(item.campaign.problem.questions, item.item)),
+        label=label.label if known else None,
+        posterior_error=label.posterior_error if known else None,
+        reason=str(label.reason),
+        answers=answers,
+        path=path,
         at=unit.now,
     )
 
 
-def count_label(unit: Changes, item: OpenItem, label: Label, answers: int, by: int = 1) -> None:
-    """Count an item that gets a label, or with `by` -1 loses it again."""
-    number = item.campaign.id
-    unit.count(number, item.status.label, by)
-    unit.count(number, ItemStatus.OPEN.label, -by)
-    unit.count(number, "estimated", by)
-    unit.count(number, "taken", by * answers)
+def _relabel(unit: Changes, item: LoadedItem) -> None:
+    """Keep, correct, replace, withdraw or give the label."""
+    before, after = item.label, label_row(unit, item)
+    if before is not None:
+        count_label(unit, item.campaign.id, before, -1)
+    if after is not None:
+        count_label(unit, item.campaign.id, after)
+    if before is not None and after is not None and before.same_as(after):
+        item.label = before._replace(
+            posterior_error=after.posterior_error, answers=after.answers, path=after.path
+        )
+        if item.label != before:
+            unit.corrected.append(item.label._asdict())
+        return
+    if before is not None:
+        unit.dropped.append({"id": before.id})
+    if after is not None:  # a new row with a new id, which webhooks are sent
+        unit.labels.append(after)
+        _judge(unit, item, after)
+    elif before is not None:
+        gone = sql.Withdrawal(item.campaign.id, item.id, before.id, unit.now)
+        unit.withdrawals.append(gone)
+    item.label = None
+
+
+def _judge(unit: Changes, item: LoadedItem, label: sql.LabelLine) -> None:
+    """Compare the answers that counted with the label, as evidence about workers."""
+    if item.status != ItemStatus.LABELLED or label.label is None:
+        return
+    error = label.posterior_error or 0.0
+    for given, outcome in item.view.with_outcomes():
+        if outcome is Outcome.COUNTED and isinstance(given, Answered):
+            worker = given.worker
+            assert isinstance(worker, int)
+            judged = (worker, given.question, given.value, label.label, error)
+            unit.judgements.append(sql.Judgement(*judged, gold=0))
+
+
+def count_label(
+    unit: Changes, campaign_id: int, label: sql.LabelLine | sql.LabelOfItem, by: int = 1
+) -> None:
+    """Count a label that an item gets, or with `by` -1 loses again."""
+    if label.label is None or label.posterior_error is None:
+        return
+    reason = Reason(label.reason)
     nanos = round(label.posterior_error * 1e9)
-    unit.count(number, "error_nanos", by * nanos)
-    if label.reason in HANDED_OVER:
-        unit.count(number, "undecided", by)
-    if item.status == ItemStatus.LABELLED:
-        unit.count(number, f"label:{label.label}", by)
-        unit.count(number, f"label_nanos:{label.label}", by * nanos)
+    unit.count(campaign_id, "estimated", by)
+    unit.count(campaign_id, "taken", by * label.answers)
+    unit.count(campaign_id, "error_nanos", by * nanos)
+    if reason.is_handed_over:
+        unit.count(campaign_id, "undecided", by)
+    if not reason.sets_aside:
+        unit.count(campaign_id, f"label:{label.label}", by)
+        unit.count(campaign_id, f"label_nanos:{label.label}", by * nanos)
+
+
+# ------------------------------------------------------------------------------ held back
+
+
+def hold_back(unit: Changes, item: LoadedItem) -> None:
+    """Hold the label back until a trusted worker's answers support it.
+
+    The item then takes one more answer than it has, or is set aside if it has waited in vain. Where
+    nothing is left to ask, the label is given.
+    """
+    while is_held_back(unit, item.campaign, item.view):
+        before = item.view.answers
+        record(unit, item, HeldBack(before + 1))
+        if item.view.answers == before:
+            if item.view.label is None and waited_in_vain(item.campaign, item.view):
+                record(unit, item, Concluded(Reason.UNCONFIRMED))
+            break
+
+
+def waited_in_vain(campaign: ServedCampaign, view: ItemView) -> bool:
+    """Whether an item has far more answers than its policy takes, since it was last reopened."""
+    own = max(campaign.policy.most_answers, campaign.rules.people)
+    counted = view.outcomes[view.reopened_after :].count(Outcome.COUNTED)
+    return counted > WAITED_IN_VAIN * own
+
+
+def is_held_back(unit: Changes, campaign: ServedCampaign, view: ItemView) -> bool:
+    """Whether a label has to wait: neither a trusted majority nor trusted answers support it.
+
+    They may be many and speak against it: at the leaf to which a vote of strangers has led, more
+    answers to the last question change nothing. Items that are set aside, or labelled because the
+    owner said so, do not wait.
+    """
+    reason = view.reason
+    if reason is None or view.label is None or not campaign.settings.labels.require_trusted_answer:
+        return False
+    if reason.sets_aside or reason.is_final or view.corrected is not None:
+        return False
+    counted = [
+        given
+        for given, outcome in view.with_outcomes()
+        if outcome is Outcome.COUNTED and isinstance(given, Answered)
+    ]
+    people = {given.worker for given in counted if isinstance(given.worker, int)}
+    known = _known(unit, people)
+    if 2 * len(known) > len(people):
+        return False
+    theirs = [(given.question, given.value) for given in counted if given.worker in known]
+    return not speaks_for(campaign.problem, theirs, view.label.label)
+
+
+def _known(unit: Changes, workers: set[int]) -> set[int]:
+    """Those of some workers who are known."""
+    cached = unit.cache.known
+    strangers = sorted(workers - cached)
+    if strangers:
+        cached.update(fetch_ids(unit.connection, sql.KNOWN, ids=strangers))
+    return workers & cached

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from crowdtree.core.problem import DASH
 from crowdtree.server.store.db.statements import GoldItem, Worker
-from crowdtree.server.store.serving.item import ServedCampaign
+from crowdtree.server.store.serving.campaign import ServedCampaign
 from crowdtree.server.store.types import AnyPolicy
 
 

@@ -10,10 +10,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
+from sqlalchemy.engine import Connection
+
 from crowdtree.server.store.db import statements as sql
+from crowdtree.server.store.db.campaign_row import read_policy
 from crowdtree.server.store.db.engine import is_sqlite
 from crowdtree.server.store.db.labels import write_labels
 from crowdtree.server.store.db.sql import Pending, exists, fetch, run, send, send_many
@@ -21,15 +25,17 @@ from crowdtree.server.store.db.statements import Worker
 from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.errors import Refused
 from crowdtree.server.store.serving.cache import KnownWorker
+from crowdtree.server.store.serving.campaign import Revisions, ServedCampaign
 from crowdtree.server.store.serving.changes import Changes
 from crowdtree.server.store.serving.item import (
-    CLOSED,
-    OpenItem,
-    ServedCampaign,
-    engine_lines,
-    item_state,
+    ENDED,
+    LoadedItem,
+    lines_of,
+    load_view,
+    moves,
 )
-from crowdtree.server.store.serving.revise import is_behind, revise
+from crowdtree.server.store.serving.settle import catch_up
+from crowdtree.server.store.types import AnyPolicy
 
 
 @dataclass
@@ -73,8 +79,8 @@ class UnitOfWork(Changes):
     """By the hash of their token."""
     campaigns: dict[int, ServedCampaign] = field(default_factory=dict)
     budgets: dict[int, Budget] = field(default_factory=dict)
-    items: dict[int, OpenItem] = field(default_factory=dict)
-    leased: dict[int, OpenItem] = field(default_factory=dict)
+    items: dict[int, LoadedItem] = field(default_factory=dict)
+    leased: dict[int, LoadedItem] = field(default_factory=dict)
     """Items by the leases that were loaded with them."""
     unfinished: dict[int, bool] = field(default_factory=dict)
 
@@ -136,9 +142,9 @@ class UnitOfWork(Changes):
             for row in fetch(self.connection, sql.BUDGETS, ids=sorted(campaigns)):
                 self.budgets[row.campaign_id] = Budget(row.cap, row.spent, row.reserved)
 
-    def load_items(self, ids: Sequence[int]) -> None:
-        """Lock items, and load what the engine needs."""
-        self.read_items(self.request_items(ids, ()))
+    def load_items(self, ids: Sequence[int], labels: bool = False) -> None:
+        """Lock items, and load what their views need; with the labels of closed ones if asked."""
+        self.read_items(self.request_items(ids, ()), labels)
 
     def request_items(self, ids: Sequence[int], leases: Sequence[int]) -> PendingItems:
         """Request items; on PostgreSQL all four statements share one round trip."""
@@ -150,7 +156,7 @@ class UnitOfWork(Changes):
             send(c, sql.QUESTIONS_OF_ITEMS, ids=which, leases=held),
         )
 
-    def read_items(self, pending: PendingItems) -> None:
+    def read_items(self, pending: PendingItems, labels: bool = False) -> None:
         """Read items that were requested; those that are loaded already stay as they are."""
         rows = pending.items.rows()
         log: dict[int, list[sql.LogLine]] = defaultdict(list)
@@ -159,10 +165,13 @@ class UnitOfWork(Changes):
         leases, questions = pending.leases.rows(), pending.questions.rows()
         new = {row.id for row in rows} - set(self.items)
         self.load_campaigns({row.campaign_id for row in rows})
-        self._catch_up(rows)
+        self._read_again(rows)
+        behind = {row.id for row in rows if row.id in new and self._is_behind(row)}
+        closed = [row.id for row in rows if row.status in ENDED and (labels or row.id in behind)]
+        known = self.labels_of(closed)
         for row in rows:
             if row.id in new:
-                self.items[row.id] = self._open_item(row, log[row.id])
+                self.items[row.id] = self._load(row, log[row.id], known.get(row.id))
         for lease in leases:
             if lease.item_id in new:
                 self.leased[lease.id] = item = self.items[lease.item_id]
@@ -170,12 +179,15 @@ class UnitOfWork(Changes):
         for question in questions:
             if question.item_id in new:
                 self.items[question.item_id].questions[question.question] = question
-        found = [self.items[number] for number in sorted(new)]
-        behind = [x for x in found if x.gold is None and x.revision < x.campaign.revision]
-        if behind:
-            self._revise(behind, log)
+        for number in sorted(behind):
+            catch_up(self, self.items[number])
 
-    def _catch_up(self, rows: list[sql.ItemRow]) -> None:
+    def _is_behind(self, row: sql.ItemRow) -> bool:
+        """Whether an item is at an earlier revision; a new one begins with the present one."""
+        there = row.gold is None and row.status != ItemStatus.NEW
+        return there and row.revision < self.campaigns[row.campaign_id].revision
+
+    def _read_again(self, rows: list[sql.ItemRow]) -> None:
         """Read campaigns again that were revised since this transaction has read them."""
         revised = {
             row.campaign_id
@@ -186,42 +198,30 @@ class UnitOfWork(Changes):
             for state in fetch(self.connection, sql.CAMPAIGNS, ids=sorted(revised)):
                 self.campaigns[state.id] = self.cache.campaign(self.connection, state)
 
-    def _revise(self, items: list[OpenItem], log: dict[int, list[sql.LogLine]]) -> None:
-        """Revise items; new ones have nothing to revise, and some closed ones stay closed."""
-        labels = self.labels_of([item.id for item in items if item.closed])
-        for item in items:
-            label = labels.get(item.id)
-            if item.status != ItemStatus.NEW and is_behind(item, log[item.id], label):
-                revise(self, item, log[item.id], label)
-
     def labels_of(self, ids: Sequence[int]) -> dict[int, sql.LabelOfItem]:
         """Read labels, by item."""
         rows = fetch(self.connection, sql.LABELS_OF_ITEMS, ids=list(ids)) if ids else []
         return {row.item_id: row for row in rows}
 
-    def _open_item(self, row: sql.ItemRow, log: list[sql.LogLine]) -> OpenItem:
+    def _load(
+        self, row: sql.ItemRow, log: list[sql.LogLine], label: sql.LabelOfItem | None
+    ) -> LoadedItem:
         campaign = self.campaigns[row.campaign_id]
-        lines = log if row.gold is None else []  # the engine is not shown gold items
-        # The state of another policy is of no use: the item is revised, or is closed for good.
-        state = row.state if row.revision == campaign.revision else None
-        item = item_state(campaign, row.task, state, lines, row.least)
-        found = OpenItem(
+        lines = lines_of(row, log)
+        status = ItemStatus(row.status)
+        return LoadedItem(
             row.id,
             row.task,
-            ItemStatus(row.status),
+            status,
             row.gold,
             campaign,
-            item,
-            row.revision,
-            row.revised_after,
-            row.reopened_after,
-            sum(line.id <= row.reopened_after for line in engine_lines(lines)),
-            row.corrected,
+            Revisions(campaign, partial(policy_of_revision, self.connection, campaign.id)),
+            load_view(campaign, row, lines, label),
+            lines,
+            len(log),
+            label,
+            started=status == ItemStatus.OPEN or row.state is not None,
         )
-        if found.closed:
-            found.item = replace(item, label=CLOSED)
-        found.was_held = found.held
-        return found
 
     def any_unfinished(self, campaign: int) -> bool:
         """Whether a campaign has items without a label; queried once per transaction."""
@@ -269,7 +269,8 @@ class UnitOfWork(Changes):
         """Write items, and what has changed with them."""
         c, items = self.connection, self.items.values()
         send_many(c, sql.ADD_ANSWER, (row._asdict() for row in self.answers))
-        send_many(c, sql.SAVE_FATE, self.revised_fates)
+        send_many(c, sql.ADD_ITEM_EVENT, (row._asdict() for row in self.events))
+        send_many(c, sql.SAVE_FATE, self.revised_fates.values())
         self._write_leases()
         send_many(c, sql.SAVE_ITEM, (item.row() for item in items if item.changed))
         self.write_questions(items)
@@ -277,14 +278,23 @@ class UnitOfWork(Changes):
         send_many(c, sql.SAVE_LABEL, self.corrected)
         write_labels(c, self.labels, self.withdrawals)
         for item in items:
-            if item.held != item.was_held:
-                self.count(item.campaign.id, "held", int(item.held) - int(item.was_held))
+            self._count_changes(item)
+
+    def _count_changes(self, item: LoadedItem) -> None:
+        """Count what a transaction has changed of an item."""
+        number, before = item.campaign.id, item.loaded
+        self.count(number, "held", int(item.held) - int(before.held))
+        if item.status != before.status:
+            self.count(number, before.status.label, -1)
+            self.count(number, item.status.label)
+        for name, by in moves(item).items():
+            self.count(number, name, by)
 
     def _write_leases(self) -> None:
         leases = (lease for item in self.items.values() for lease in item.leases.values())
         send_many(self.connection, sql.SAVE_LEASE, (vars(x) for x in leases if x.changed))
 
-    def write_questions(self, items: Iterable[OpenItem]) -> None:
+    def write_questions(self, items: Iterable[LoadedItem]) -> None:
         """Write the open questions of items."""
         added, saved, dropped = [], [], []
         for item in items:
@@ -319,3 +329,9 @@ class UnitOfWork(Changes):
         for number, delta in deltas:
             if delta.last_question >= 0:
                 self.cache.last_questions[number] = delta.last_question
+
+
+def policy_of_revision(connection: Connection, campaign_id: int, revision: int) -> AnyPolicy:
+    """Read the policy of an earlier revision."""
+    values = {"campaign": campaign_id, "revision": revision}
+    return read_policy(*fetch(connection, sql.POLICY_OF_REVISION, **values)[0])

@@ -19,7 +19,7 @@ from crowdtree.server.store.db.statements import RELEARN, Judgement, WorkerRecor
 from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.reliability import expected_right, skill_variance, used_skill
 from crowdtree.server.store.serving.cache import ServingCache
-from crowdtree.server.store.serving.item import ServedCampaign
+from crowdtree.server.store.serving.campaign import ServedCampaign
 
 AT_ONCE = 1000
 """Judgements of one transaction, for which answers wait some 10 ms. Records that are recomputed

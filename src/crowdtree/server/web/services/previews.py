@@ -17,7 +17,7 @@ from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import items
 from crowdtree.server.store.queries.workers import WorkerState
 from crowdtree.server.store.serving.commands import HandedOut
-from crowdtree.server.store.serving.item import shown_item
+from crowdtree.server.store.serving.task import shown_item
 from crowdtree.server.store.types import AnyPolicy, JsonObject
 from crowdtree.server.web.services.assignments import WorkerReport, report_of
 
