@@ -12,86 +12,58 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    # isort: off
     from crowdtree import paper as paper
-    from crowdtree.audit import Audit as Audit
-    from crowdtree.audit import plan_audit as plan_audit
-    from crowdtree.campaign.trace import Trace as Trace
-    from crowdtree.campaign.trace import explain as explain
+    from crowdtree.audit import Audit as Audit, plan_audit as plan_audit
+    from crowdtree.campaign.trace import Trace as Trace, explain as explain
     from crowdtree.client import Client as Client
     from crowdtree.core.calibration import Calibration as Calibration
     from crowdtree.core.errors import (
         CrowdtreeError as CrowdtreeError,
-    )
-    from crowdtree.core.errors import (
         CrowdtreeWarning as CrowdtreeWarning,
     )
-    from crowdtree.core.evaluation import Evaluation as Evaluation
-    from crowdtree.core.evaluation import evaluate as evaluate
+    from crowdtree.core.evaluation import Evaluation as Evaluation, evaluate as evaluate
     from crowdtree.core.fixed_plan import Plan as Plan
     from crowdtree.core.plurality import plurality_error as plurality_error
     from crowdtree.core.problem import Problem as Problem
     from crowdtree.core.sources import Source as Source
     from crowdtree.core.tree import Tree as Tree
-    from crowdtree.designs.designers import design as design
-    from crowdtree.designs.designers import verify as verify
-    from crowdtree.designs.frontiers import Frontier as Frontier
-    from crowdtree.designs.frontiers import frontier as frontier
+    from crowdtree.designs.designers import design as design, verify as verify
+    from crowdtree.designs.frontiers import Frontier as Frontier, frontier as frontier
     from crowdtree.designs.staffing import staff as staff
-    from crowdtree.io import example as example
-    from crowdtree.io import load_problem as load_problem
-    from crowdtree.io.audits import load_audit as load_audit
-    from crowdtree.io.audits import verify_audit as verify_audit
+    from crowdtree.io import example as example, load_problem as load_problem
+    from crowdtree.io.audits import load_audit as load_audit, verify_audit as verify_audit
     from crowdtree.io.opinions import load_opinions as load_opinions
     from crowdtree.learning import learn as learn
     from crowdtree.learning.estimators import (
         CrowdClassifier as CrowdClassifier,
-    )
-    from crowdtree.learning.estimators import (
         CrowdLabeller as CrowdLabeller,
     )
     from crowdtree.learning.judges import judge as judge
     from crowdtree.learning.judges.result import Judgement as Judgement
     from crowdtree.learning.model import Learned as Learned
-    from crowdtree.learning.opinions import Opinions as Opinions
-    from crowdtree.learning.opinions import opinions_of as opinions_of
+    from crowdtree.learning.opinions import Opinions as Opinions, opinions_of as opinions_of
     from crowdtree.learning.pilot import plan_pilot as plan_pilot
-    from crowdtree.planning import PlanChoices as PlanChoices
-    from crowdtree.planning import plan as plan
-    from crowdtree.planning.checkup import Checkup as Checkup
-    from crowdtree.planning.checkup import check as check
+    from crowdtree.planning import PlanChoices as PlanChoices, plan as plan
+    from crowdtree.planning.checkup import Checkup as Checkup, check as check
     from crowdtree.policies import (
         AdaptivePolicy as AdaptivePolicy,
-    )
-    from crowdtree.policies import (
         BatchPolicy as BatchPolicy,
-    )
-    from crowdtree.policies import (
         PlanPolicy as PlanPolicy,
-    )
-    from crowdtree.policies import (
         SubtypePolicy as SubtypePolicy,
     )
     from crowdtree.policies.monitor import Monitor as Monitor
-    from crowdtree.show.output import load as load
-    from crowdtree.show.output import save as save
-    from crowdtree.show.output import write_report as write_report
+    from crowdtree.show.output import load as load, save as save, write_report as write_report
     from crowdtree.simulation import (
         Crowd as Crowd,
-    )
-    from crowdtree.simulation import (
         Recorded as Recorded,
-    )
-    from crowdtree.simulation import (
         simulate as simulate,
-    )
-    from crowdtree.simulation import (
         sweep as sweep,
-    )
-    from crowdtree.simulation import (
         tune_target as tune_target,
     )
     from crowdtree.simulation.compare import compare_policies as compare_policies
     from crowdtree.simulation.run import Run as Run
+    # isort: on
 
 __version__ = "0.1.0"
 

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from crowdtree.server.languages import catalogues
+from tests.browser.clock import freeze
 from tests.browser.test_access import everywhere
 
 ROWS = "task,text,gold,explanation\ng0,Gold 0,c1,It has a tail.\ng1,Gold 1,c4,\n" + "".join(
@@ -172,8 +173,10 @@ def test_who_does_not_agree_gets_nothing(open_page, campaign) -> None:
 def test_a_report_reaches_the_owner_and_can_be_undone(open_page, campaign, shot) -> None:
     made = campaign()
     page = open_page(owner=False)
+    page.clock.install()
     page.goto(made.join())
     page.locator("#task").wait_for()
+    freeze(page)
     item = page.inner_text("#item")
     page.click("#report")
     page.check("input[value=unreadable]")
@@ -186,6 +189,7 @@ def test_a_report_reaches_the_owner_and_can_be_undone(open_page, campaign, shot)
     page.check("input[value=unsuitable]")
     page.fill("#words", "y n too bright")
     page.click("#report-form button[type=submit]")
+    page.clock.resume()
     send_all(page)
     expect(page.locator("#item")).not_to_have_text(item)
     expect(page.locator("#count")).to_have_text("0 answered")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.browser.clock import BRIEF, HOLD, freeze, press_now
+
 
 def press(page: Page, key: str) -> None:
     """Answer as a person would: not before the question can be seen."""
@@ -16,6 +18,7 @@ def press(page: Page, key: str) -> None:
 def test_keys_answer_and_the_next_question_is_prefetched(open_page, campaign, shot) -> None:
     made = campaign(instructions="Look **well**.", examples={"T1": "- a _red_ one"})
     page = open_page(owner=False)
+    page.clock.install()
     page.goto(made.join())
     assert "/join/" not in page.url  # no secret stays in the address
     expect(page.locator("#intro strong")).to_have_text("well")
@@ -28,7 +31,8 @@ def test_keys_answer_and_the_next_question_is_prefetched(open_page, campaign, sh
         press(page, key)
         expect(page.locator("#count")).to_have_text(f"{done} answered")
         expect(page.locator("#item")).not_to_have_text(before)
-    press(page, "s")
+    freeze(page)
+    press_now(page, "s")
     expect(page.locator("#last")).to_have_text("Can’t tell: \u2068T1\u2069")
     expect(page.locator("#count")).to_have_text("4 answered")
     page.click("#help")
@@ -36,8 +40,7 @@ def test_keys_answer_and_the_next_question_is_prefetched(open_page, campaign, sh
     page.keyboard.press("y")  # keys rest while help is open
     page.click("#sheet >> text=Use these keys")
     page.click("#sheet >> text=Close")
-    page.wait_for_timeout(220)
-    page.keyboard.press("y")  # and when they are switched off
+    press_now(page, "y")  # and when they are switched off
     expect(page.locator("#count")).to_have_text("4 answered")
     page.close()  # the last answers are handed over when the page goes
     expect_answers(made, counted=4, skipped=1)
@@ -93,31 +96,35 @@ SENT = "**/api/worker/answer"
 def test_undo_discards_an_answer_that_has_not_been_sent(open_page, campaign, shot) -> None:
     made = campaign()
     page = open_page(owner=False)
+    page.clock.install()
     page.goto(made.join())
     page.locator("#task").wait_for()
     expect(page.locator("#undo")).to_be_disabled()
     first = page.inner_text("#item")
-    press(page, "y")
+    freeze(page)
+    press_now(page, "y")
     expect(page.locator("#between-title")).to_have_text("One moment")  # newcomers hold one question
     page.click("#between-undo button")
     expect(page.locator("#item")).to_have_text(first)
     expect(page.locator("#count")).to_have_text("0 answered")
     expect(page.locator("#undo")).to_be_disabled()
+    press_now(page, "n")
     with page.expect_request(SENT) as sent:
-        press(page, "n")
+        page.clock.run_for(BRIEF)
     assert sent.value.post_data_json["answer"] == "no"
     page.locator("#task").wait_for()
     second = page.inner_text("#item")
-    press(page, "y")
+    press_now(page, "y")
     expect(page.locator("#item")).not_to_have_text(second)  # the next question is there at once
     third = page.inner_text("#item")
     shot(page, "work-undo")
     page.keyboard.press("u")
     expect(page.locator("#item")).to_have_text(second)
     with page.expect_request(SENT) as sent:  # by the next answer
-        press(page, "n")
+        press_now(page, "n")
         expect(page.locator("#item")).to_have_text(third)
-        press(page, "n")
+        press_now(page, "n")
+    assert sent.value.post_data_json["answer"] == "no"
     expect(page.locator("#count")).to_have_text("3 answered")
     page.keyboard.press("u")
     expect(page.locator("#item")).to_have_text(third)
@@ -131,12 +138,20 @@ def test_undo_discards_an_answer_that_has_not_been_sent(open_page, campaign, sho
 def test_the_last_answer_is_sent_by_itself(open_page, campaign) -> None:
     made = campaign()
     page = open_page(owner=False)
+    page.clock.install()
     page.goto(made.join())
-    press(page, "y")
     page.locator("#task").wait_for()
+    freeze(page)
+    press_now(page, "y")
+    page.clock.run_for(BRIEF)
+    page.locator("#task").wait_for()
+    first = page.inner_text("#item")
+    press_now(page, "y")
+    expect(page.locator("#item")).not_to_have_text(first)
+    page.clock.run_for(HOLD - 500)
+    expect(page.locator("#undo")).to_be_enabled()
     with page.expect_response(SENT) as sent:
-        press(page, "y")
-        expect(page.locator("#undo")).to_be_enabled()
+        page.clock.run_for(500)
     assert sent.value.ok
     expect(page.locator("#undo")).to_be_disabled()
     expect(page.locator("#last")).to_have_text("Nothing to undo")
@@ -229,11 +244,13 @@ def test_the_end_shows_thanks_the_code_and_the_return_link(open_page, campaign, 
 
 
 def test_the_code_comes_after_the_last_answer_only(open_page, campaign, shot) -> None:
-    made = campaign(answers_per_worker=1, completion_code="C0DE")
+    made = campaign(max_answers_per_worker=1, completion_code="C0DE")
     page = open_page(owner=False)
+    page.clock.install()
     page.goto(made.join())
     page.locator("#task").wait_for()
-    press(page, "y")
+    freeze(page)
+    press_now(page, "y")
     expect(page.locator("#code")).to_be_hidden()
     page.click("#between-undo button")  # so there is no answer, and no code
     page.locator("#task").wait_for()
@@ -244,8 +261,9 @@ def test_the_code_comes_after_the_last_answer_only(open_page, campaign, shot) ->
         held.append(route)
 
     page.route(SENT, hold)  # the answer is on its way, and does not arrive
+    press_now(page, "n")
     with page.expect_request(SENT):
-        press(page, "n")
+        page.clock.run_for(BRIEF)
     expect(page.locator("#between-undo")).to_be_hidden()
     page.keyboard.press("u")  # too late
     expect(page.locator("#task")).to_be_hidden()

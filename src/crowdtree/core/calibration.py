@@ -1,23 +1,9 @@
 """From evidence to stated probabilities: people who look at the same item err together.
 
-A posterior multiplies the likelihood of every answer as if answers were independent given the
-class. They are not: hard items, misleading photographs and look-alikes mislead everybody. With
-dependence ``rho``, ``n`` answers carry the evidence of ``n / (1 + (n - 1) rho)`` independent ones,
-so the likelihood of all of them is raised to the power
-
-    scale / (1 + (n - 1) rho)
-
-before the prior is applied (docs/model.md, section 13). ``scale`` below 1 corrects a table that is
-too sure even of a single answer. And on some items everybody is misled: with probability ``floor``
-the answers say nothing about the class, however many there are. The three numbers belong to one
-crowd and one set of questions; they are fitted to items of known class whose answers were not used
-for the table. Where the next answers come from one person who is not among those that answered, the
-scale itself is uncertain: it differs between people by ``spread``, and what is stated is the
-average over the people who may answer.
-
-The three numbers follow what all states of the items say, of which most are unsure. A policy stops
-in the few that are sure, so a second map, the ``tail``, is fitted to the states in which the known
-items would stop: from the error that the three numbers state there to the error that was counted.
+Docs/model.md, section 13.3, has the three numbers of a crowd and its questions (scale, dependence,
+floor), which are fitted to items of known class that the table did not use, the `spread` of the
+scale between people, and the ``tail``: a second map, fitted to the few states in which the known
+items would stop.
 """
 
 from __future__ import annotations
@@ -420,26 +406,14 @@ def fit_tail(
 
     A policy with the threshold t stops in the first state whose stated error is at most t: a state
     with a smaller error than all before it, for every t between the two smallest so far. Those
-    states, each weighing the logarithm of that range, give a line in log odds (normal priors around
-    the identity, averaged over what they leave open). Where more of the items that stop at t were
-    wrong, ``(errors + 0.5) / (stopped + 1)``, that is stated.
-
-    Parameters
-    ----------
-    error, wrong, item
-        Stated error of each state, whether its label is wrong, and its item, in the order of the
-        answers within an item.
-    weight
-        Weight of each item; 1 by default.
-    never_below
-        Whether to correct upwards only, where the next items are unlike these (another person's).
-
-    Examples
-    --------
-    Half of the items are wrong however sure their state is:
+    states, each weighing the logarithm of that range, give a line in log odds (docs/model.md,
+    section 13.3); where more of the items that stop at t were wrong, ``(errors + 0.5) / (stopped +
+    1)`` is stated. `error`, `wrong` and `item` are those of each state, in the order of the answers
+    within an item; `weight` is that of each item. `never_below` corrects upwards only, where the
+    next items are another person's.
 
     >>> many = np.arange(400)
-    >>> tail = fit_tail(np.full(400, 0.01), many % 2 == 0, many)
+    >>> tail = fit_tail(np.full(400, 0.01), many % 2 == 0, many)  # half are wrong, however sure
     >>> bool(Calibration(tail=tail).before_tail(0.3) == 0)
     True
     """

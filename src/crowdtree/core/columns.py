@@ -116,23 +116,11 @@ class Column(NamedTuple):
 class Columns(Mapping[str, list[str]]):
     """Columns of text by name: ``task``, ``worker``, ``label``, and ``question`` if there are any.
 
-    Parameters
-    ----------
-    gold
-        Classes of items that the file itself marks as known.
-    notes
-        How the table was understood, for people.
-    task_column
-        What the column of the items is called in the file.
-    name
-        The file or files, for messages.
-    skips
-        How many answers to each question say nothing, where these were left out.
-    sources
-        Source of each worker, where the answers name sources.
+    `gold` are the classes of items that the file itself marks as known, `notes` how it was
+    understood, `task_column` what it calls the items, `name` the file or files, for messages.
+    `skips` counts the answers to each question that say nothing, where these were left out;
+    `sources` is that of each worker, where the answers name sources.
 
-    Examples
-    --------
     >>> read = read_columns(b"task,worker,label\\n007,ann,cat\\n", ("task", "label"))
     >>> read["task"], read.rows()
     (['007'], [('007', 'cat')])

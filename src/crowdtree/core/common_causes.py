@@ -75,12 +75,8 @@ class Causes(NamedTuple):
     def after(self, counts: NDArray[np.int64], dependence: FloatArray) -> FloatArray:
         """Posterior of the causes after some answers, as ``[cause, item, class]``.
 
-        Parameters
-        ----------
-        counts
-            Answers so far, ``counts[source, answer, item]``.
-        dependence
-            Correlation within each source.
+        `counts` are the answers so far, ``[source, answer, item]``; `dependence` is within each
+        source.
         """
         found = self.joint(counts, dependence)
         found = np.exp(found - found.max(axis=0))

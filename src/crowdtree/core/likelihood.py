@@ -1,12 +1,9 @@
 """How likely each answer is under each class: the model behind every posterior.
 
-An answer is ``a`` with probability ``table[source, a, q, c]``; the closed forms for yes/no
-questions speak of ``yes[q, c]``. A worker of skill ``s`` errs with
-``logit error = logit worker_error - s`` (docs/model.md, section 9). Answers of different people to
-the same question on the same item may be correlated: with ``shared_difficulty`` ``rho`` the
-item's own share of yes is Beta distributed around ``yes[q, c]``, so that two answers have
-correlation ``rho`` and the next answer, after ``y`` times yes among ``n``, is yes with probability
-``((1 - rho) yes + rho y) / ((1 - rho) + rho n)`` (the beta-binomial, or Polya's urn).
+An answer is ``a`` with probability ``table[source, a, q, c]`` (closed forms for yes/no questions
+speak of ``yes[q, c]``). A worker of skill ``s`` errs with ``logit error = logit worker_error - s``.
+With ``shared_difficulty`` ``rho`` different people's answers to a question about an item follow
+Polya's urn (docs/model.md, section 13.1).
 """
 
 from __future__ import annotations
@@ -85,23 +82,12 @@ class Respondent(NamedTuple):
 class AnswerModel:
     """Probabilities of answers given the class, for any number of answers.
 
-    Answers are numbered as in the problem. "Can't tell" (``UNSURE``) comes last: it has a table of
-    its own where its probabilities are known, and is neutral elsewhere.
+    `table` is ``P(answer | class)`` as ``[source, answer, question, class]``, kept 1e-9 away from
+    0. "Can't tell" (``UNSURE``) comes last: it has a table of its own where its probabilities are
+    known (`knows_unsure`), and is neutral elsewhere. `right` says whether an answer is right,
+    ``[answer, question, class]``; skill acts on these. `shared_difficulty` is the correlation of
+    two people's answers to one question on one item, from 0 to below 1.
 
-    Parameters
-    ----------
-    table
-        ``P(answer | source, question, class)`` as ``table[source, answer, question, class]``;
-        kept 1e-9 away from 0. The last answer is "can't tell".
-    right
-        Whether an answer is right, ``right[answer, question, class]``; skill acts on these.
-    shared_difficulty
-        Correlation of two people's answers to one question on one item, from 0 to below 1.
-    knows_unsure
-        Whether "can't tell" is evidence, with probabilities of its own.
-
-    Examples
-    --------
     >>> cap = ["red", "brown", "white"]
     >>> problem = Problem(["a", "b"], None, ["cap"], [["red", "brown|white"]], 0.1, answers=[cap])
     >>> AnswerModel.of(problem).chances(0, skill=1.0).round(3).tolist()
@@ -594,18 +580,10 @@ class SourceAnswers(AnswerModel):
         skill: FloatArray | None,
         cls: NDArray[Any] | None = None,
     ) -> FloatArray:
-        """P(answer) of the next answers, as ``[answer, item, class]``.
+        """P(answer) of the next answers, ``[answer, item, class]`` (without the class if given).
 
-        Parameters
-        ----------
-        option
-            Who is asked what.
-        before
-            Answers so far to the question, ``[answer, item, source]``.
-        skill
-            Skill of whoever answers, one per item.
-        cls
-            Class of each item: then the result is ``[answer, item]``.
+        `option` is who is asked what, `before` the answers so far to the question, ``[answer, item,
+        source]``, and `skill` that of whoever answers, one per item.
         """
         heard = np.array(before.transpose(2, 0, 1), dtype=np.int64)  # [source, answer, item]
         heard[self.neutral[:: self.table.shape[2]], -1] = 0

@@ -109,14 +109,8 @@ class Loss:
         """Largest loss that a wrong branch can cause, one row per question, one column per member.
 
         After a wrong answer an item is among the classes for which that answer is right, so its
-        label is one of these (docs/model.md, section 15).
-
-        Parameters
-        ----------
-        right_sets
-            Right answers as bits, one row per question, one column per member.
-        members
-            Classes at the node.
+        label is one of these (docs/model.md, section 15). `right_sets` are the right answers of the
+        `members` of the node as bits, one row per question.
         """
         matrix = self.matrix[np.ix_(members, members)]
         if right_sets.size * len(members) > CELLS and len(right_sets) > 1:
@@ -149,17 +143,12 @@ def referring(loss: Loss | None, price: float, classes: int) -> Loss:
 def make_loss(given: Any, classes: Sequence[str]) -> Loss | None:
     """Make a loss from any of its spellings; ``None`` for 0/1 loss.
 
-    Parameters
-    ----------
-    given
-        A matrix ``loss[truth][label]``, a :class:`Loss`, or a mapping with any of these fields,
-        each taking precedence over those before it: ``matrix``; ``groups`` (lists of classes, or a
-        mapping from the name of a group to its classes), in which a mistake costs ``within`` (0.1
-        by default), while other mistakes cost ``between`` (1); ``pairs`` (truth, then label, to
-        loss); ``never`` (pairs of truth and label, each a class, a group or a list of these) at
-        ``never_loss`` (1000); and ``refer``, the price of an expert.
-    classes
-        Names of the classes.
+    `given` is a matrix ``loss[truth][label]``, a :class:`Loss`, or a mapping with any of these
+    fields, each taking precedence over those before it: ``matrix``; ``groups`` (lists of classes,
+    or a mapping from the name of a group to its classes), in which a mistake costs ``within`` (0.1
+    by default), while other mistakes cost ``between`` (1); ``pairs`` (truth, then label, to loss);
+    ``never`` (pairs of truth and label, each a class, a group or a list of these) at ``never_loss``
+    (1000); and ``refer``, the price of an expert.
 
     Examples
     --------

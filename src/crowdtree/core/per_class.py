@@ -68,12 +68,8 @@ class Confusion(NamedTuple):
 def class_rows(problem: Problem, labelled: FloatArray, undecided: FloatArray) -> list[ClassRow]:
     """Make the row of each class.
 
-    Parameters
-    ----------
-    labelled
-        Probability of each label (column) given the class (row).
-    undecided
-        Probability of no label, given the class.
+    `labelled` is the probability of each label (column) given the class (row), `undecided` that of
+    no label.
     """
     wrong = problem.prior[:, None] * labelled
     right = wrong.diagonal().copy()

@@ -25,15 +25,9 @@ _EARLIEST = _ONE - 1
 class Standing(NamedTuple):
     """How one vote stands, or many do: numbers, or arrays of them.
 
-    Attributes
-    ----------
-    leader
-        The answer that leads, -1 before any vote that counts.
-    lead
-        Votes by which it leads the next answer.
-    first
-        Whether it was given before every answer that has as many votes as the next one, so that it
-        would win a tie.
+    `leader` is the answer that leads (-1 before any vote that counts), `lead` by how many votes,
+    and `first` whether it was given before every answer that ties with the next one, so that it
+    would win.
     """
 
     leader: Any
@@ -115,18 +109,9 @@ def orders(tally: Tally) -> NDArray[np.int64]:
 def is_over(votes: Any, given: Any, now: Standing, *, stops: bool, margin: bool) -> Any:
     """Whether a vote is over, or which ones of many are.
 
-    A vote that is kept open beyond its number goes on until an answer leads.
-
-    Parameters
-    ----------
-    votes
-        Votes in all, or the margin.
-    given
-        Votes so far, those that count for no answer included.
-    stops
-        Whether it ends as soon as its winner is certain.
-    margin
-        Whether it ends when every other answer trails by `votes`.
+    `votes` are those in all, or the margin; `given` those so far. It `stops` as soon as its winner
+    is certain, or with `margin` when every other answer trails by `votes`. A vote that is kept open
+    beyond its number goes on until an answer leads.
     """
     if margin:
         return now.lead >= votes

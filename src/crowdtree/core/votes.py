@@ -33,19 +33,9 @@ FloatArray = NDArray[np.float64]
 class VoteRule:
     """A rule by which votes settle a question.
 
-    Attributes
-    ----------
-    name
-        As in plans.
-    wins
-        Probability that each answer wins, from rows of probabilities (answers along the last axis),
-        votes, and the dependence of answers.
-    answers
-        Expected answers, from the same.
-    two_way_error
-        The same as `wins` in closed form, for two answers: the error of the vote.
-    two_way_answers
-        Expected answers in closed form, for two answers.
+    From rows of probabilities (answers along the last axis), votes, and the dependence of answers,
+    `wins` is the probability that each answer wins, and `answers` how many answers are expected.
+    `two_way_error` and `two_way_answers` are closed forms for two answers.
     """
 
     name: str

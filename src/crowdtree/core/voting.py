@@ -26,24 +26,10 @@ def majority_error(
 ) -> FloatArray:
     """Probability that the majority of `votes` equally good workers is wrong.
 
-    For ``n = 2k + 1`` votes it is ``I_e(k + 1, k + 1)``, the regularised incomplete beta
-    function. An even vote that ties is settled by a fair coin, which makes ``n = 2k`` exactly
-    as good as ``n = 2k - 1``.
-
-    Parameters
-    ----------
-    worker_error
-        Probability that one worker answers wrongly, in ``[0, 1]``.
-    votes
-        Number of votes, at least 1; broadcast against `worker_error`.
-    dependence
-        Correlation of two answers about one item; with it the number of wrong votes is
-        beta-binomial.
-
-    Returns
-    -------
-    ndarray
-        The fused error.
+    For ``n = 2k + 1`` votes it is ``I_e(k + 1, k + 1)``, the regularised incomplete beta function.
+    An even vote that ties is settled by a fair coin, which makes ``n = 2k`` exactly as good as ``n
+    = 2k - 1``. `dependence` is the correlation of two answers about one item; with it the number of
+    wrong votes is beta-binomial.
 
     References
     ----------
@@ -122,21 +108,11 @@ def _log_sequence(
 
 
 def majority_gain(worker_error: ArrayLike, pairs: ArrayLike) -> FloatArray:
-    """Fall of the fused error when ``2k + 1`` votes become ``2k + 3``.
+    """Fall of the fused error when ``2k + 1`` votes (`pairs` k) become ``2k + 3``.
 
-    ``f(e, k) - f(e, k + 1) = C(2k + 1, k) (1 - 2e) (e (1 - e))^(k + 1)``, computed in logarithms
-    so that it stays exact to rounding for thousands of votes, where the difference of two
-    fused errors would be lost.
+    ``f(e, k) - f(e, k + 1) = C(2k + 1, k) (1 - 2e) (e (1 - e))^(k + 1)``, in logarithms so that it
+    stays exact for thousands of votes, where the difference of two fused errors would be lost.
 
-    Parameters
-    ----------
-    worker_error
-        Probability that one worker answers wrongly.
-    pairs
-        ``k``, the pairs of workers beyond the first; broadcast against `worker_error`.
-
-    Examples
-    --------
     >>> majority_gain(0.2, [0, 1, 2]).round(6).tolist()
     [0.096, 0.04608, 0.024576]
     """

@@ -366,10 +366,8 @@ def _algorithm_1(
 ) -> Iterator[IntArray]:
     """Find the worst level; in it, give two workers where that score improves most; repeat.
 
-    Yields the votes before the first step and after each.
-
-    Ties (up to rounding) go to the earliest level and the leftmost node. A level that cannot be
-    improved any more (no error left, or no budget for it) gives way to the next worst.
+    Yields the votes before the first step and after each. Ties go to the earliest level and the
+    leftmost node. A level that cannot be improved any more gives way to the next worst.
     """
     tree = teams.tree
     drop = _by_level(tree.level, tree.gain)

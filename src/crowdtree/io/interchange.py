@@ -45,31 +45,14 @@ def load_answers(
 ) -> Columns:
     """Read answers in any format as columns of task, question, worker and label.
 
-    Parameters
-    ----------
-    source
-        A file: its path, its bytes or a binary stream; or a list of files, read as one.
-    form
-        ``"crowdkit"`` (plain columns), ``"label-studio"``, ``"zooniverse"``, ``"json"`` or
-        ``"wide"``; recognised where it is not given.
-    columns
-        What columns are called, such as ``{"task": "ticket", "worker": "who"}``. Of an export of
-        Label Studio or Zooniverse, ``task`` may be a field of the data, and ``label`` the one
-        question to read.
-    workers
-        Columns of a wide table that hold the answers of one worker each; ``*`` stands for any
-        letters.
-    extra
-        More columns to read from a plain table that has them, such as ``("source", "version")``.
+    `source` is a file, or a list of files that are read as one. `form` is ``"crowdkit"`` (plain
+    columns), ``"label-studio"``, ``"zooniverse"``, ``"json"`` or ``"wide"``, or recognised.
+    `columns` says what columns are called, such as ``{"task": "ticket"}``; of an export of Label
+    Studio or Zooniverse, ``task`` may be a field of the data, and ``label`` the one question to
+    read. `workers` are the columns of a wide table that hold the answers of one worker each; ``*``
+    stands for any letters. `extra` are more columns of a plain table, such as ``("source",
+    "version")``.
 
-    Returns
-    -------
-    Columns
-        A mapping from names to lists of text, for :func:`learn` or a data frame of your choice.
-        ``.notes`` says how the files were read, ``.gold`` holds classes that they mark as known.
-
-    Examples
-    --------
     >>> load_answers(b"task,worker,label\\n1,ann,cat\\n").rows()
     [('1', 'ann', 'cat')]
     >>> wide = b"photo,ann,ben\\n" + b"a,cat,cat\\nb,dog,cat\\nc,dog,dog\\n" * 2

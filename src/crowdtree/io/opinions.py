@@ -25,16 +25,10 @@ CELL = "opinion"
 
 
 class OpinionTable(NamedTuple):
-    """Opinions about the items of a file.
+    """Opinions about the items of a file, and notes on how it was read where it was not plain.
 
-    Attributes
-    ----------
-    tasks
-        Names of the items.
-    probabilities
-        By source, a row per item and a column per class; NaN where there is no opinion.
-    notes
-        How the file was read where it was not plain.
+    `tasks` are the names of the items; `probabilities` by source have a row per item and a column
+    per class, NaN where there is no opinion.
     """
 
     tasks: tuple[str, ...]

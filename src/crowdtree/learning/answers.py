@@ -54,13 +54,10 @@ class Answers:
     """Answers sorted by item, with the names that the numbers stand for.
 
     `start` holds where the answers of each item begin (one more entry than items); `worker`,
-    `question` (absent when there is one question) and `label` have one entry per answer. `notes`
-    say how the source was understood, `task_column` what it calls the items.
-
-    `label` is the number of a label or, of questions about the classes, of the answer in its
-    question; `choices` are the names of these, where some question has other than plain ones.
-    `skips` counts the answers to each question that say nothing. `sources` says who belongs to
-    which source, where there are several.
+    `question` (absent when there is one question) and `label` have one entry per answer. `label` is
+    the number of a label or, of questions about the classes, of the answer in its question
+    (`choices`, where some are not plain). `skips` counts the answers to each question that say
+    nothing, `notes` say how the source was understood, and `task_column` what it calls the items.
     """
 
     tasks: NDArray[Any]

@@ -40,14 +40,9 @@ class Sums(NamedTuple):
 class ClassPasses:
     """The answers, with the pairs of question and worker that occur.
 
-    `pair` numbers the pair of each answer, and `cell` the pair with its answer: `width` times the
-    pair where questions have up to so many answers, and the number of the answer.
-
-    Parameters
-    ----------
-    rated
-        How far an answer is one that the rate of its cell counts: 1, 0, or 1/2 in an open cell
-        (answer, question, class).
+    `pair` numbers the pair of each answer, and `cell` the pair with its answer (`width` times the
+    pair and the answer's number). `rated` says how far an answer is one that the rate of its cell
+    counts: 1, 0, or 1/2 in an open cell (answer, question, class).
     """
 
     log_within: FloatArray | None = None

@@ -46,13 +46,12 @@ THIN = 0.1
 class Flag(NamedTuple):
     """One finding that should be checked.
 
-    `kind` is ``constant``, ``random``, ``twins``, ``copies`` (workers whose answers count as
-    those of one), ``blunt`` (a question that splits nothing),
-    ``unasked`` (a question without answers, or about one class only), ``reversed`` (a cell whose
-    answers contradict the table), ``confused``, ``thin``, ``together`` (people err together, on
-    most items or on a few), ``collapsed`` (a class that is named, but hardly ever the label) or
-    ``unsettled`` (the fit did not converge);
-    `value` the number behind it; `more` how many more answers would settle it, where that is known.
+    `kind` is ``constant``, ``random``, ``twins``, ``copies`` (workers who count as one), ``blunt``
+    (a question that splits nothing), ``unasked`` (without answers, or about one class only),
+    ``reversed`` (answers contradict the table), ``confused``, ``thin``, ``together`` (people err
+    together), ``collapsed`` (a class that is named, but hardly ever the label) or ``unsettled``
+    (the fit did not converge); `value` is the number behind it, `more` how many more answers would
+    settle it, if known.
     """
 
     kind: str

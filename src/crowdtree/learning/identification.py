@@ -1,9 +1,7 @@
 """Calibrated policies from answers to questions about items of known class.
 
-A table is more certain about the items that it was learned from than about new ones. So the
-calibration is cross-fitted: the table is learned again without each part of the items, a policy
-with that table is replayed on the part, and the calibration is fitted to all left-out items
-together.
+The calibration is cross-fitted: the table is learned again without each part of the items, a policy
+with that table is replayed on the part, and all left-out items together give the calibration.
 """
 
 from __future__ import annotations
@@ -89,27 +87,14 @@ def identification_policy(
     seed: int = 0,
     **options: Any,
 ) -> AdaptivePolicy:
-    """Make the adaptive policy of a learned table, calibrated on items of known class.
+    """Make the adaptive policy of a learned table, calibrated on items of known class (20 or more).
 
-    Parameters
-    ----------
-    learned
-        From questions about the classes, best with the gold of at least 20 items.
-    target_error, max_answers, strict
-        As in :class:`AdaptivePolicy`; `strict` refuses a target that the left-out items do not
-        reach on average. Unless `endgame` is given, it is the one with which most left-out items
-        are labelled right: at the end of the budget for a target of 0, on the way otherwise.
-    repeats
-        Most answers to a question on an item; by default as many as the answers have. Answers to
-        one question hang together: `shared_difficulty` is learned from those of the items, or
-        0.5 where no question was answered twice.
-    folds
-        Parts that are left out in turn. Where every item was answered by one person, persons are
-        left out; otherwise items.
-    seed
-        Seed of the folds.
-    **options
-        As in :class:`AdaptivePolicy`.
+    Options are those of :class:`AdaptivePolicy`. `strict` refuses a target that the left-out items
+    do not reach on average. `endgame` is by default the one with which most left-out items are
+    labelled right: at the end of the budget for a target of 0, on the way otherwise. `repeats` is
+    by default as many answers to a question as items have; its `shared_difficulty` is learned from
+    them, or 0.5. `folds` parts are left out in turn: persons, where every item was answered by one,
+    else items.
     """
     if learned.kind != "classes":
         options |= {} if repeats is None else {"repeats": repeats}
@@ -185,10 +170,8 @@ def _best_endgame(left_out: list[_LeftOut], max_answers: int, at_the_end: bool) 
 def repeat_dependence(learned: Learned, sheet: Sheet, refits: Refits) -> float:
     """Correlation of several people's answers to one question about one item.
 
-    The mean of its posterior, given how often the left-out items got each answer (a
-    Dirichlet-multinomial around the table that was learned without them); the prior, where no
-    question was answered twice. The prior is that of single questions: the discount that was best
-    on thirteen public crowds was 0.20 to 0.73, 0.48 on average (docs/model.md, section 13).
+    The posterior mean, given how often the left-out items got each answer; the prior
+    (docs/model.md, section 13) where no question was answered twice.
     """
     from scipy.special import gammaln
 

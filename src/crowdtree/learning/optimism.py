@@ -74,14 +74,12 @@ def _tried(
 
 
 def optimism(learned: Learned, plan: Plan) -> Optimism | None:
-    """How far what a plan states is from what left-out items show.
+    """How far what a plan states is from what left-out items show: it errs more often than stated.
 
-    A designer picks the cells that look best, answers are missing, and people differ: a plan
-    errs more often than the table that it was made from says. The plan is made again without each
-    part of the items, and what it states is compared with its errors on that part. Nothing is
-    known (None) of a plan that no designer made from this table, without 20 items of known class,
-    where these were asked only some of the questions (an answer that is absent would then be taken
-    for one that cannot be given), or where some of the items alone are too few to make a plan.
+    The plan is made again without each part of the items, and what it states is compared with its
+    errors on that part. Nothing is known (None) of a plan that no designer made from this table,
+    without 20 items of known class, where these were asked only some of the questions, or where
+    some of the items alone are too few to make a plan.
     """
     known = learned.gold >= 0
     if learned.kind != "classes" or known.sum() < FEW:

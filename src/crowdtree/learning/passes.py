@@ -89,14 +89,9 @@ def with_gold(posterior: FloatArray, gold: IntArray) -> FloatArray:
 
 
 class Votes:
-    """The labels that workers gave to items.
+    """The labels that workers gave to items: `worker` and `label` of each answer, sorted by item.
 
-    Parameters
-    ----------
-    start
-        Where the answers of each item begin, and the number of answers.
-    worker, label
-        Worker and label of each answer, sorted by item.
+    `start` says where the answers of each item begin, and the number of answers.
     """
 
     def __init__(
@@ -147,19 +142,9 @@ class Votes:
     ) -> tuple[float, FloatArray]:
         """Fill the posterior (item, class) and expected answers (worker, label, state): an E-step.
 
-        Parameters
-        ----------
-        table
-            Log probabilities of answers (worker, label, state). States of one class are neighbours.
-        log_prior
-            Log probability of each state.
-        gold
-            Known class of each item, or -1.
-
-        Returns
-        -------
-        tuple
-            The log likelihood, and the expected number of items in each state.
+        `table` has the log probabilities of answers (worker, label, state), `log_prior` that of the
+        states, where those of one class are neighbours; `gold` is the known class of each item, or
+        -1. Returns the log likelihood, and the expected number of items in each state.
         """
         states, classes = len(log_prior), posterior.shape[1]
         counts[:] = 0.0

@@ -1,9 +1,8 @@
 """How people differ beyond their skill, and what the next people will therefore say.
 
-A person may give the rated answers (of two answers, the second) more often than others, and may
-read a question in a way of their own. Such a difference is shared by many answers: with few people
-it does not average out, however many answers they gave. It does not change the table, which is that
-of the people who answered; it makes the answers of other people less certain.
+A person may give the rated answers more often than others, and may read a question in a way of
+their own. With few people such a difference does not average out, however many answers they gave:
+it makes the answers of other people less certain.
 """
 
 from __future__ import annotations

@@ -38,26 +38,13 @@ MAX_TABLES = 300
 
 @dataclass(frozen=True, eq=False)
 class Pilot(HtmlShown):
-    """Sizes of a pilot.
+    """Sizes of a pilot; estimates by the normal approximation.
 
-    Attributes
-    ----------
-    answers_per_cell
-        Answers per cell (question, class); an estimate by the normal approximation.
-    gold_per_class
-        Items of known class, one number per class.
-    gold_items
-        Their sum, if classes can be chosen; `gold_items_random` if items are drawn at random.
-    answers
-        Total number of answers.
-    sensitivity
-        ``d misclassification / d e`` per cell. Absent when only a problem was given.
-    half_width, level
-        The precision that was asked for.
-    known_items
-        Labelled items to check so that the share of wrong labels is known to ± `half_width`,
-        whatever people do (an estimate: the normal approximation). Absent when only a problem was
-        given.
+    `answers_per_cell` is (question, class), `gold_per_class` one number per class, `gold_items`
+    their sum (`gold_items_random` if items are drawn at random) and `answers` the total. With a
+    tree or plan, `sensitivity` is ``d misclassification / d e`` per cell, and `known_items` how
+    many labelled items to check so that the share of wrong labels is known to ± `half_width`,
+    whatever people do.
     """
 
     answers_per_cell: NDArray[np.int64]
@@ -239,27 +226,12 @@ def credible_interval(
 ) -> Credible:
     """Misclassification of a plan when the errors are drawn from their posteriors.
 
-    The prior is kept. Every draw is evaluated exactly; the interval is an estimate. It is about
-    the answers of other people of the same kind: how much people differ in skill, in how often
-    they give the rated answers, and in how they read a question, is drawn for all cells at once.
-
-    A plan that was designed on ``learned.problem`` prefers cells whose errors look small by
-    chance. The draws are shifted by how much, where left-out items show it
-    (:func:`crowdtree.learning.optimism.optimism`), which takes the time of learning five times,
-    once per result.
-
-    Parameters
-    ----------
-    design, learned
-        The plan, and what was learned.
-    level, draws, rng
-        Level of the interval, number of draws, and where they come from.
-    people
-        How many people will answer; by default as many as answered before, or one where each item
-        was answered by one person. The fewer, the less their differences average out.
-    items
-        How many items will be labelled and checked: the interval is then that of the share that
-        will be counted wrong.
+    Every draw is evaluated exactly. The interval is about the answers of `people` other people of
+    the same kind (by default as many as answered, or one where each item was answered by one): how
+    much people differ is drawn for all cells at once. With `items`, it is that of the share that
+    will be counted wrong among so many. A plan that was designed on ``learned.problem`` prefers
+    cells whose errors look small by chance; the draws are shifted by how much, where left-out items
+    show it (:func:`crowdtree.learning.optimism.optimism`).
     """
     for name, count in (("people", people), ("items", items)):
         if count is not None and count < 1:

@@ -55,14 +55,10 @@ def cell_rates(whole: Counts, told: Counts | None = None, centre: float | None =
     """Posterior rates from counts, which need not be whole numbers.
 
     `whole` are the answers of each cell, as if the class of every item were known. Where it is not,
-    `told` are the fewer answers about known items that would tell as much: they decide how much the
-    cells borrow and how certain they are. The means follow from `whole`, so that updating counts
-    and means in turn is an EM algorithm. `centre` is the mean that questions share, worth two
-    answers, where rates are errors; None where they are those of an answer.
-
-    Examples
-    --------
-    Cells of a question that classes answer clearly stay clear; two of three is less so:
+    `told` are the fewer answers about known items that would tell as much: they decide how much
+    cells borrow, and the means follow from `whole`, so that updating both in turn is an EM
+    algorithm. `centre` is the mean that questions share, worth two answers, where rates are errors;
+    else None.
 
     >>> given = np.array([[0.0, 0.0, 3.0, 3.0, 2.0]])
     >>> cell_rates(Counts(given, np.full((1, 5), 3.0))).mean.round(2).tolist()

@@ -132,8 +132,6 @@ def _without(learned: Learned, held: NDArray[np.intp]) -> Refit:
 class Another(NamedTuple):
     """A number that differs between people: that of one more person.
 
-    Examples
-    --------
     >>> other = Another.of(np.array([-0.1, 0.0, 0.1]), np.full(3, 0.01))
     >>> abs(other.centre) < 1e-9, 0.1 < other.doubt < other.sd
     (True, True)

@@ -58,15 +58,12 @@ class ClassFit(SkillFit):
     """What was learned from questions about classes, with any number of answers.
 
     A worker gives a right answer with the probability ``sigmoid(cell + tilt * skill)``. `wrong` and
-    `right` are the Beta posterior of the crowd's error. `right_answer` says which answers are right
-    (none where the cell is open), `within` their shares among the right, wrong or (in an open cell)
-    all answers, `within_size` how many answers of its group would tell a share as well, and
-    `log_none` the log probability that nobody gave an answer about an item of the class: each
-    (answer, question, class).
-
-    `people` is how much people differ, `trace` is the objective after each step, and `converged` is
-    whether the fit with skills converged; where it did not, workers are alike and the skills 0 mean
-    nothing.
+    `right` are the Beta posterior of the crowd's error. Each (answer, question, class):
+    `right_answer` (none where the cell is open), `within`, the shares among the right, wrong or (in
+    an open cell) all answers, `within_size`, how many answers would tell a share as well, and
+    `log_none`, the log probability that nobody gave an answer about an item of the class. `people`
+    is how much people differ; where the fit with skills did not converge, workers are alike and
+    skills mean nothing.
     """
 
     tilt: FloatArray

@@ -41,19 +41,11 @@ MOST_ITEMS = 5_000  # per class that are used
 
 @dataclass(frozen=True, eq=False)
 class Subtypes:
-    """The sub-types of every class.
+    """The sub-types of every class of a problem.
 
-    Attributes
-    ----------
-    problem
-        The problem that was learned, whose classes they belong to.
-    label
-        Class of each sub-type.
-    share
-        How often each occurs; the shares of a class add up to its prior.
-    table
-        P(answer | sub-type) of the crowd (answer, question, sub-type), 0 beyond the last answer of
-        a question. A class in which no sub-types were found has the rates of the learned table.
+    `label` is the class of each sub-type, `share` how often it occurs, and `table` P(answer |
+    sub-type) of the crowd (answer, question, sub-type): the learned one where a class has no
+    sub-types.
     """
 
     problem: Problem

@@ -49,20 +49,10 @@ def assess(
 ) -> Trust:
     """Find who is known and who is suspected.
 
-    Parameters
-    ----------
-    answers
-        The answers in their order, without those that were taken back or excluded.
-    vouched
-        Workers for whom the owner vouches.
-    known
-        Workers who were known so far, with the reason: they stay known until the evidence speaks
-        against them.
-    assumed
-        The table by which people are suspected, if the other was estimated from these answers.
+    `answers` are in their order, without those excluded. Workers who are `known` so far stay so
+    until the evidence speaks against them. `assumed` is the table by which people are suspected, if
+    the other was estimated from these answers.
 
-    Examples
-    --------
     >>> import crowdtree as ct
     >>> problem = ct.Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
     >>> said = [Answered(k, 0, w, k % 2, 5.0) for k in range(12) for w in (1, 2)]

@@ -27,20 +27,11 @@ KINDS: Mapping[str, Kind] = {name: kind for kind, names in _NAMES.items() for na
 
 @dataclass(frozen=True)
 class WorkerSources:
-    """Sources of answers, and who belongs to which.
+    """Sources of answers in the order in which they are met, and `of` which one every worker is.
 
-    Parameters
-    ----------
-    names
-        Names of the sources, in the order in which they are met.
-    of
-        Source of each worker by name.
-    kind, price
-        Kind and price of the sources for which they are given. The kind is otherwise told by the
-        name (:data:`KINDS`); other sources of one worker are models, of several people.
+    `kind` and `price` are those of the sources for which they are given. The kind is otherwise told
+    by the name (:data:`KINDS`); other sources of one worker are models, of several people.
 
-    Examples
-    --------
     >>> made = WorkerSources(("people", "gpt-x"), {"ann": "people", "m": "gpt-x", "ben": "people"})
     >>> made.kinds, made.codes(np.array(["m", "ann", "new"])).tolist()
     (('people', 'model'), [1, 0, 0])
@@ -128,11 +119,8 @@ def column_of_sources(
 ) -> tuple[dict[str, str], str]:
     """Read the source of each worker from columns of the answers, and what to note about them.
 
-    Parameters
-    ----------
-    named
-        Whether the caller said which column it is. One that is only called so is left out where it
-        cannot be who answers: where it is blank, or differs between answers of a worker.
+    Unless it was `named` by the caller, a column that cannot be who answers is left out: one that
+    is blank, or differs between answers of a worker.
     """
     given = worker.code >= 0
     size = len(source.names) + 1  # blank is one more
@@ -154,15 +142,9 @@ def column_of_sources(
 def sources_of(workers: NDArray[Any], given: Any) -> WorkerSources | None:
     """Read who belongs to which source; None where nothing says so.
 
-    Parameters
-    ----------
-    given
-        A mapping from workers to sources, or a table (a frame, a mapping of columns, or the path
-        of a CSV or Parquet file) with the columns ``worker, source`` and, as far as they are
-        known, ``kind`` and ``price``.
+    `given` is a mapping from workers to sources, or a table with the columns ``worker, source``
+    and, as far as they are known, ``kind`` and ``price``.
 
-    Examples
-    --------
     >>> workers = np.array(["ann", "ben", "m"])
     >>> sources_of(workers, {"ann": "people", "ben": "people", "m": "gpt-x"}).kinds
     ('people', 'model')

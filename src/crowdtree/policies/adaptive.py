@@ -337,20 +337,10 @@ class AdaptivePolicy(Guaranteed):
     ) -> NDArray[np.bool_]:
         """Whether each item is unlikely to reach the target, and more answers hardly help.
 
-        Looked at after every answer up to 20, then after every tenth part more.
-
-        Parameters
-        ----------
-        stated, log_posterior
-            Stated and plain log posterior over the classes, one row per item.
-        asked
-            Answers to each question so far.
-        answers
-            Answers so far.
-        targets
-            Errors to reach, one column of the result each; by default that of the policy.
-        log_prior
-            Log prior over the classes, one for all items or one row each; the problem's by default.
+        Looked at after every answer up to 20, then after every tenth part more. `stated` and
+        `log_posterior` have one row per item; `asked` are the answers to each question so far,
+        `targets` the errors to reach, one column of the result each (by default that of the
+        policy).
         """
         errors = (self._error_to_reach,) if targets is None else targets
         due = np.flatnonzero(np.isin(answers, self._checkpoints))
@@ -436,17 +426,9 @@ class AdaptivePolicy(Guaranteed):
     ) -> NDArray[np.intp]:
         """Best question for each row of posteriors, -1 where none is informative.
 
-        Parameters
-        ----------
-        posterior
-            One row per item.
-        counts
-            Answers so far, ``counts[answer, item, question]``; ``None`` where they do not matter
-            (no limit of repeats, no shared difficulty).
-        left
-            Answers left, this one included.
-        banned
-            Where a question must not be asked, one row per item.
+        `counts` are the answers so far, ``[answer, item, question]`` (None where they do not
+        matter: no limit of repeats, no shared difficulty), `left` the answers left, this one
+        included, and `banned` says where a question must not be asked.
         """
         worth = self._score("information", posterior, counts)
         blocked = self._blocked(counts, banned)

@@ -91,15 +91,8 @@ class Calibrated(Saved, HtmlShown):
     """Answers before any label. A rule of the campaign, which the policy's document leaves out."""
 
     def at_least(self, answers: int) -> Self:
-        """Return the policy with a least number of answers before any label.
+        """Return the policy with a least number of answers before any label (0 and 1: no limit).
 
-        Parameters
-        ----------
-        answers
-            The number of answers; 0 and 1 are no restriction.
-
-        Examples
-        --------
         >>> import crowdtree as ct
         >>> policy = ct.policies.PlanPolicy(ct.design(ct.example("table1"))).at_least(2)
         >>> state = policy.update(policy.start(), ct.policies.Answer(question=0, value=1))

@@ -32,16 +32,9 @@ CHUNK = 256
 class Outlook(NamedTuple):
     """What is known about some items and what may come, one row per item.
 
-    Attributes
-    ----------
-    stated
-        Log posterior that is stated.
-    evidence
-        Plain log likelihood of the answers so far, up to a constant per item.
-    answers, left
-        Answers so far, and how many may come.
-    asked, remaining
-        The same for each question.
+    `stated` is the log posterior that is stated, `evidence` the plain log likelihood so far, up to
+    a constant per item; `answers` were given and so many are `left`; `asked` and `remaining` are
+    the same for each question.
     """
 
     stated: FloatArray
@@ -59,12 +52,8 @@ class Outlook(NamedTuple):
 class Contrasts:
     """The questions that tell one class from another best, for pairs of classes as they come up.
 
-    Parameters
-    ----------
-    answers
-        P(answer | class), a table per answer with one row per question.
-    most
-        Answers to an item at most: so many questions are kept per pair, the best first.
+    `answers` are P(answer | class), a table per answer with a row per question. The best `most`
+    questions are kept per pair.
     """
 
     def __init__(self, answers: Sequence[FloatArray], most: int) -> None:
@@ -116,19 +105,11 @@ def hopeless(
     """Whether an item is unlikely to reach each target, and more answers hardly help its label.
 
     Each of the likeliest classes is taken for the true one, against its strongest rival. The
-    evidence between the two after the most informative answers left is normal: its mean grows
-    by ``scale`` times the divergence of the answers, its variance by that of independent answers
-    times ``1 + (m - 1) rho``. Optimistic in what is asked and in the rivals: few items are given
-    up that would have reached the target.
-
-    Parameters
-    ----------
-    log_prior
-        One for all items, or one row each.
-    targets
-        Errors to reach; one column of the result each.
-    shared_difficulty
-        Correlation of answers to one question on one item.
+    evidence between the two after the most informative answers left is normal: its mean grows by
+    ``scale`` times the divergence of the answers, its variance by that of independent answers times
+    ``1 + (m - 1) rho``. Optimistic in what is asked and in the rivals, so that few items are given
+    up that would have reached the target. `targets` are errors to reach, one column of the result
+    each.
     """
     to_reach = [calibration.before_tail(target) for target in targets]
     starts = np.broadcast_to(log_prior, items.stated.shape)

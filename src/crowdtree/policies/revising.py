@@ -1,11 +1,8 @@
 """Estimate a table again from the answers of a campaign, with the assumed table as the prior.
 
-Errors move on the scale of their logarithmic odds (docs/model.md, section 13.5). The shift of a
-cell is that of the whole table, plus that of its question, plus its own, each with a normal prior
-around 0, so that cells with few answers follow their question, and questions with few answers
-follow the table. Wrong answers keep their proportions, and "can't tell" its probability. Class
-shares have a Dirichlet prior around the assumed ones, and the dependence a prior that falls from
-the assumed one. Classes of the items are unknown: all of it is found by EM.
+Docs/model.md, section 13.5, has the priors: cells with few answers follow their question, and
+questions with few answers the table. Wrong answers keep their proportions, and "can't tell" its
+probability. Classes of the items are unknown: all of it is found by EM.
 """
 
 from __future__ import annotations
@@ -112,16 +109,9 @@ def table_of(policy: Any) -> Table:
 class Gathered:
     """Answers of a campaign, those of equal probability counted together.
 
-    Attributes
-    ----------
-    question, value
-        Of each kind of answer. Skills of workers are left out: the table is about people in
-        general.
-    before
-        Earlier answers to the same question about the same item, ``before[answer, kind]``; the
-        last are "can't tell".
-    count
-        Sparse matrix (items x kinds of answers).
+    Each kind of answer has its `question` and `value` (no skill: the table is about people in
+    general), and what came `before`: earlier answers to the question about the item, [answer,
+    kind]. `count` is a sparse matrix (items x kinds of answers).
     """
 
     question: NDArray[np.int64]
@@ -160,20 +150,11 @@ class Gathered:
 
 @dataclass(frozen=True, eq=False)
 class Estimated:
-    """A table that was estimated from answers.
+    """A table that was estimated from so many `items`.
 
-    Attributes
-    ----------
-    table
-        The estimate.
-    answers
-        Answers per question and hypothesis, by posterior weight.
-    wrong
-        How many of them were wrong.
-    sd, class_sd
-        Standard deviation of the log odds of the errors of each question, and of each hypothesis.
-    items
-        Number of items.
+    `answers` (by posterior weight) and how many of them were `wrong` are per question and
+    hypothesis; `sd` and `class_sd` are standard deviations of the log odds of the errors of each
+    question, and of each hypothesis.
     """
 
     table: Table

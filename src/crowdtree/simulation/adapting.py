@@ -27,12 +27,7 @@ def run_adapting(
 ) -> Run:
     """Label the items of a block one after the other, and revise the table where it is wrong.
 
-    Parameters
-    ----------
-    adapt
-        Whether the table is revised; otherwise only the alarms are noted.
-    progress
-        Called with (items done, items in all).
+    Without `adapt` only the alarms are noted. `progress` is called with (items done, items in all).
     """
     items = len(block.truth)
     monitor = Monitor(policy, adapt=adapt)

@@ -1,9 +1,7 @@
-"""All questions at once, fused over the whole set of items by Dawid and Skene (1979).
+"""All questions at once, fused over the whole set of items by Dawid and Skene (1979): a baseline.
 
-The usual method of crowd labelling, as a baseline: each question is a labelling task of its own,
-every item gets the same number of answers, the reliability of the workers is learnt from their
-agreement (no gold), and the verdicts are decoded to the nearest class. Unlike a policy it requires
-all items together, so it is a separate function.
+Each question is a labelling task of its own, every item gets the same number of answers, the
+workers' reliability is learnt from agreement (no gold), and the verdicts are decoded to a class.
 """
 
 from __future__ import annotations
@@ -60,26 +58,11 @@ def dawid_skene(
 ) -> DawidSkene:
     """Learn truths and reliabilities of one question from what was said alone, by EM.
 
-    The expectation maximisation of :func:`crowdtree.learning.dawid_skene.fit_dawid_skene`, with a
-    tenth of an answer added to every cell of a worker's table, for at most 50 steps. What follows
-    for the first answer is computed from what follows for the others: of two answers that takes
-    half the time.
+    As :func:`crowdtree.learning.dawid_skene.fit_dawid_skene`, with a tenth of an answer added to
+    every cell of a worker's table, for at most 50 steps. What follows for the first answer is
+    computed from the others: of two answers that takes half the time. `task` and `worker` are
+    numbers from 0.
 
-    Parameters
-    ----------
-    task, worker
-        Number of the task and of the worker of each answer, counted from 0.
-    value
-        The answers, by number.
-    tasks, workers, answers
-        How many there are.
-
-    References
-    ----------
-    Dawid and Skene (1979).
-
-    Examples
-    --------
     >>> task, worker = [0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3
     >>> found = dawid_skene(task, worker, [1, 1, 0, 0, 0, 1, 1, 1, 0], 3, 3)
     >>> found.truth[1].round().tolist(), bool(found.says[0, 1, 2] > 0.5)
@@ -160,29 +143,11 @@ def simulate_dawid_skene(
 ) -> Run:
     """Ask every question `votes` times about every item and fuse by Dawid and Skene.
 
-    The people are those of :func:`crowdtree.simulation.simulate` with the same seed.
+    The people are those of :func:`crowdtree.simulation.simulate` with the same seed; the worker
+    errors of the problem are not used for labelling. The `decoder` ``"nearest"`` gives the class
+    whose outcomes differ least from the verdicts; ``"posterior"`` the label of least expected loss
+    given prior and learnt reliabilities, from which the stated error follows.
 
-    Parameters
-    ----------
-    problem
-        Classes, prior and outcomes. The worker errors are not used for labelling: the
-        reliabilities are learnt.
-    votes
-        Answers to each question on each item.
-    items, rng, crowd
-        As in :func:`crowdtree.simulation.simulate`.
-    decoder
-        ``"nearest"``: the class whose outcomes differ least from the verdicts;
-        ``"posterior"``: the label of least expected loss (the likeliest class, for 0/1 loss)
-        given prior and learnt reliabilities.
-
-    Returns
-    -------
-    Run
-        The stated error is that of the posterior with the learnt reliabilities.
-
-    Examples
-    --------
     >>> import crowdtree as ct
     >>> problem = ct.example("table1").replace(worker_error=0.2)
     >>> run = simulate_dawid_skene(problem, 5, items=500, crowd=Crowd(workers=20))

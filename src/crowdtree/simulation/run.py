@@ -83,18 +83,10 @@ class CalibrationRow(NamedTuple):
 class Adaptation(NamedTuple):
     """How a campaign watched its table (:class:`crowdtree.policies.monitor.Monitor`).
 
-    Attributes
-    ----------
-    alarms
-        When the answers contradicted the table, and in what.
-    revisions
-        Tables that replaced it.
-    reopened
-        How often a labelled item was opened again because of a revised table.
-    evidence
-        Likelihood ratio against the table at the end.
-    findings
-        What the answers say beside what the table says, after an alarm.
+    `alarms` say when the answers contradicted the table, and in what; `revisions` are the tables
+    that replaced it; `reopened` counts labelled items that were opened again; `evidence` is the
+    likelihood ratio against the table at the end; `findings` are what the answers say after an
+    alarm.
     """
 
     alarms: tuple[Alarm, ...]

@@ -42,14 +42,7 @@ def random(
 ) -> Tree:
     """Ask, at each node, the first question of a random (or given) order that splits it.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    rng
-        Source of the order, or its seed; by default seed 0, so that runs can be repeated.
-    order
-        The order itself, as question indices.
+    `order` holds question indices; by default it is drawn by `rng`, a generator or a seed (0).
     """
     if order is not None and rng is not None:
         raise CrowdtreeError("order, rng: expected one of the two, got both")

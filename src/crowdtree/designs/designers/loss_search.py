@@ -1,10 +1,9 @@
 """Trees of least additive risk where a wrong branch costs more for some classes than for others.
 
 ``V(S) = min_q [ sum_{i in S} p_i e_{q,i} w_{q,i}(S) + V(S_0) + V(S_1) ]``, where the weight is the
-largest loss of a label in the branch that `i` should not take. That depends on `S` alone, so the
-best subtree of a set does, too; but the weights are not those of classes, as the compiled search
-requires. This search solves every set that questions can make, each once: exact, for small
-problems.
+largest loss of a label in the branch that `i` should not take. It depends on `S`, so it is not the
+weight of a class, which the compiled search requires. Every set that questions can make is solved
+once: exact, for small problems.
 """
 
 from __future__ import annotations
@@ -46,18 +45,10 @@ class _Split(NamedTuple):
 
 
 class LossSearch:
-    """Exact search over the sets of classes of a problem with a loss.
+    """Exact search over the sets of classes of a problem with a loss; ``-`` means inapplicable.
 
-    Parameters
-    ----------
-    problem
-        The problem; ``-`` must mean inapplicable.
-    error
-        Error of every option (number of votes), question and class; by default those of one worker.
-    most_sets
-        Sets after which :class:`TooLarge` is raised.
-    deadline
-        Time, as :func:`time.monotonic` tells it, after which the same is raised.
+    `error` is that of every option (number of votes), question and class; by default of one worker.
+    After `most_sets` sets, or the `deadline` (:func:`time.monotonic`), :class:`TooLarge` is raised.
     """
 
     def __init__(

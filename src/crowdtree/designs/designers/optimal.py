@@ -42,28 +42,21 @@ def optimal(
     memory_limit: float = 2e9,
     progress: Progress | None = None,
 ) -> Tree:
-    """Search all trees and prove which is best.
+    """Search all trees and prove which is best (docs/internals/search.md).
 
     Without an `objective` the search minimises the additive error, an upper bound of the
-    misclassification, and its tree is compared with the greedy ones: the tree that misclassifies
-    least is returned, and the certificate says how far its additive error is from the bound.
-    For a problem with a loss the additive risk is minimised: an error weighs the largest loss of
-    the labels in the wrong branch (docs/model.md, section 15).
-
-    ``V(S) = min_q [sum_{i in S} p_i e_{q,i} + sum_a V(S_a)]`` for the additive error, where a class
-    with several right answers is in each of their parts with an equal part of its share; for the
-    exact misclassification the weights of the classes shrink along the path by ``1 - e``.
+    misclassification (for a problem with a loss the additive risk: docs/model.md, section 15), and
+    its tree is compared with the greedy ones: the tree that misclassifies least is returned, and
+    the certificate says how far its additive error is from the bound.
 
     Parameters
     ----------
-    problem
-        The problem.
     objective
         ``"additive"`` or ``"exact"`` (the misclassification itself, for questions with two answers,
         one of them right); the search then returns the tree that is best by that objective.
     time_limit
-        Seconds for the whole call, after which the best tree so far is returned, with its proven
-        gap. Compiling, which may be necessary at the first use, does not count.
+        Seconds, without compiling, after which the best tree so far is returned with its gap,
+        as after Ctrl-C.
     gap_limit
         Stop when (value - lower bound) / value is at most this.
     node_limit
@@ -72,11 +65,6 @@ def optimal(
         Bytes for the cache of solved sets; when it is full, the search evicts entries and goes on.
     progress
         Called about once a second.
-
-    Returns
-    -------
-    Tree
-        Its ``certificate`` states what is proven. Ctrl-C also returns the best tree so far.
 
     Examples
     --------

@@ -1,13 +1,10 @@
 """Trees of least additive risk for questions with any number of answers, with a proof or a gap.
 
-``V(S) = min_q [ sum_{i in S} p_i e_{q,i} w_{q,i}(S) + sum_a V(S_a) ]``, where `w` is 1 or, for a
-problem with a loss, the largest loss of a wrong branch. A class with k right answers follows each
-of their branches with a k-th of its share, so a state is a set of classes and the divisor of each
-share. Values are proportional to the shares: states whose divisors have a common factor are one.
-A set that no question splits is a leaf, which costs what its label loses.
-
+``V(S) = min_q [ sum_{i in S} p_i e_{q,i} w_{q,i}(S) + sum_a V(S_a) ]`` (docs/model.md, section 12).
+A class with k right answers follows each of their branches with a k-th of its share, so a state is
+a set of classes and the divisor of each share; states whose divisors have a common factor are one.
 A search with a limit either solves a state or proves that its value is above the limit; rounds with
-rising limits close the gap from below. NumPy only (docs/model.md, section 12).
+rising limits close the gap from below. NumPy only.
 """
 
 from __future__ import annotations
@@ -93,12 +90,7 @@ class _State:
 class PartsSearch:
     """Branch and bound over states; each is expanded once and its bound only rises.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    error
-        Chance that the vote of a question is wrong for a class, ``error[question, class]``.
+    `error` is the chance that the vote of a question is wrong for a class.
     """
 
     def __init__(
@@ -406,19 +398,10 @@ class PartsSearch:
         return total
 
     def solve(self, value: float, max_nodes: float = np.inf) -> Shape | None:
-        """Search until the best tree is proven or a limit is reached.
+        """Search until the best tree is proven or a limit is reached; return a better tree, if any.
 
-        Parameters
-        ----------
-        value
-            Value of the best tree so far.
-        max_nodes
-            Most nodes of a greedy tree that is tried.
-
-        Returns
-        -------
-        Shape or None
-            A better tree, if there is one. `value`, `lower`, `status` and `nodes` say the rest.
+        `value` is that of the best tree so far, `max_nodes` the limit of greedy trees that are
+        tried. Afterwards `value`, `lower`, `status` and `nodes` say what is proven.
         """
         self.value = value
         best: Shape | None = None

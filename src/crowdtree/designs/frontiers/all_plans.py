@@ -1,20 +1,17 @@
 """Search of all trees and votes for the cheapest plan of some error, or the best of some cost.
 
-The frontier holds the corners of a convex hull; between two of them a plan may lie that is better
-than what the corners offer at one error or one cost. This search looks at every tree and every
-choice of votes, in what a user gets: exact misclassification and expected cost, wrong turns
-included. It leaves out what a lower bound excludes.
-
-The bound is Lagrangian. Items of class `i` that have taken no wrong turn lose
-``sum_j R_j (e_j + price x cost_j)`` along their path, where ``R_j`` is the share of them that gets
-to the j-th question. So the least sum over all plans for a set of classes is at least ``V(S)``::
+Between two corners of the frontier's convex hull a plan may lie that is better at one error or one
+cost. This search looks at every tree and every choice of votes, in what a user gets: exact
+misclassification and expected cost. It leaves out what a Lagrangian lower bound excludes. Items of
+class `i` without a wrong turn lose ``sum_j R_j (e_j + price x cost_j)`` along their path, where
+``R_j`` is the share of them that gets to the j-th question, so all plans for a set lose at least::
 
     V(S) = min over questions and votes of
            sum_{i in S} p_i (e_i + price x cost_i) + (1 - max_i e_i) sum_a V(S_a)
 
-and at least ``c V(S)`` for items whose shares are at least ``c`` times the prior. With several
-right answers a class is in several parts, with an equal part of ``p_i`` in each; in place of
-``1 - max_i e_i`` stands the least ratio of the items that a vote sends there to that part.
+and ``c V(S)`` for items whose shares are at least ``c`` times the prior. With several right answers
+a class is in several parts, and the least ratio of the items that a vote sends to a part stands in
+place of ``1 - max_i e_i``.
 """
 
 from __future__ import annotations
@@ -236,14 +233,8 @@ class AllPlans:
     ) -> Result:
         """Find the best plan within limits, best bound first.
 
-        Parameters
-        ----------
-        limits
-            What to keep and what to minimise; the best value known so far is the limit of what is
-            minimised.
-        max_expansions, deadline
-            Partial plans to continue, and the time (of :func:`time.monotonic`), after which the
-            search ends with a bound.
+        The best value known is the limit of what is minimised. After `max_expansions` partial
+        plans, or the `deadline` (of :func:`time.monotonic`), the search ends with a bound.
         """
         prices = PRICES / self.options.price.mean()
 

@@ -15,24 +15,11 @@ class ClassSets:
     """Sets of classes that questions can make, with the parts that each question makes of them.
 
     A class with several right answers is in several parts, with an equal part of its share in each:
-    two sets are the same where the shares of their classes are.
-
-    Attributes
-    ----------
-    too_many
-        Whether there are more than `most` sets; then nothing else is there.
-    member, share
-        Whether a class is in a set, and its share of items there: ``[set, class]``.
-    child
-        Set that an answer leads to, or -1: ``[set, question, answer]``.
-    asks
-        Whether a question splits a set: every answer rules out some class.
-    leaf
-        Whether no question splits a set.
-    by_size
-        Sets that some question splits, smallest first.
-    label, group_error
-        The likeliest class of each set, and the share of the others.
+    two sets are the same where the shares of their classes are. With `too_many` sets (more than
+    `most`) nothing else is there. `member` and `share` are [set, class]; `child` is the set that an
+    answer leads to, or -1: [set, question, answer]; `asks` says whether every answer to a question
+    rules out some class, `leaf` whether no question does. `by_size` are the other sets, smallest
+    first. `label` is the likeliest class of each set, `group_error` the share of the others.
     """
 
     def __init__(self, problem: Problem, most: float) -> None:

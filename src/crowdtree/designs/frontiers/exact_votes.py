@@ -1,9 +1,8 @@
 """Votes chosen for what is shown: the exact misclassification and the expected cost.
 
-The search minimises the additive error and the cost of the error-free path, for which a bound can
-be proven. Both differ from what a user gets: an item may err twice, and after a wrong turn it takes
-another path. Here the votes of a tree are chosen anew for the exact quantities, one node at a time
-with all others fixed, which is exact for the node and never makes a plan worse.
+The search minimises the additive error and the cost of the error-free path. An item may err twice,
+and after a wrong turn it takes another path. Here the votes of a tree are chosen anew, one node at
+a time with all others fixed, which is exact for the node and never makes a plan worse.
 """
 
 from __future__ import annotations

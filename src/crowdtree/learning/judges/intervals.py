@@ -54,9 +54,7 @@ def mean_difference(values: FloatArray, most: float = 1.0) -> Interval | None:
 
     Two items are added, of which one differs by `most`, half of it either way (Agresti and Min
     2005), so that few items that agree are no certainty. As one model is compared with the mean of
-    several people, differences are skewed; the centre allows for that (Johnson 1978), or a model
-    would pass too often. The width allows for a skewness that is estimated from the same values,
-    as far as it moves with their mean.
+    several people, differences are skewed; centre (Johnson 1978) and width allow for that.
 
     >>> mean_difference(np.zeros(98))
     Interval(value=0.0, low=-0.0329..., high=0.0329...)

@@ -46,11 +46,11 @@ def indicator(label: IntArray, labels: int) -> NDArray[np.int64]:
 class LeaveOneOut:
     """One row per item and answer of a person who is left out; equal answers share a row.
 
-    `items` is the number of items. By row: the `item`, and as `weight` the share of its people that
-    the row stands for; the `label` of the person left out, and of an `other` one where two are (-1
-    without people); `truth`, the probability of each label by the vote of the other people or by
-    gold; the `votes` that a model may join, by label; and their `target`: the answer of the person
-    left out, or gold.
+    By row: the `item`, and as `weight` the share of its people that the row stands for; the `label`
+    of the person left out, and of an `other` one where two are (-1 without people); `truth`, the
+    probability of each label by the vote of the other people or by gold; the `votes` that a model
+    may join; and their `target`: the answer of the person left out, or gold. `items` counts all
+    items.
     """
 
     items: int

@@ -32,21 +32,12 @@ IntArray = NDArray[np.int64]
 
 
 class Exponent(NamedTuple):
-    """How much the opinion of a source counts.
+    """How much the opinion of a source counts, with its 95 % interval (profile likelihood).
 
-    Attributes
-    ----------
-    source
-        Its name.
-    value
-        The exponent: 1 takes the probabilities as stated, 0 ignores them.
-    low, high
-        Its 95 % interval (profile likelihood).
-    map
-        ``"as stated"``; ``"ignored"`` where the known items do not show that the source is of use
-        (`low` and `high` are then those of its exponent as stated); ``"scaled"`` where each class
-        has a bias as well; ``"confusion"`` where only the likeliest class counts, with the errors
-        it was seen to make.
+    The `value` 1 takes the probabilities as stated, 0 ignores them. `map` is ``"as stated"``;
+    ``"ignored"`` where the known items do not show that the source is of use (`low` and `high` are
+    then those of its exponent as stated); ``"scaled"`` where each class has a bias as well;
+    ``"confusion"`` where only the likeliest class counts, with the errors it was seen to make.
     """
 
     source: str

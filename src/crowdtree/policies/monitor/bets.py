@@ -63,14 +63,8 @@ class _Asked(NamedTuple):
 class ItemBets:
     """Likelihood of the answers about an item: under the table, and of each alternative.
 
-    Items with the same answers share one, so it is not changed once it is complete.
-
-    Attributes
-    ----------
-    rows
-        Places of the alternatives among those of the campaign; errors about each class come first.
-    log_ratios
-        Logarithm of the likelihood ratio of each alternative to the table.
+    `rows` are the alternatives among those of the campaign (errors about each class come first),
+    with the `log_ratios` of each to the table. Items with the same answers share one.
     """
 
     def __init__(self, prior: FloatArray, classes: int) -> None:
@@ -130,13 +124,7 @@ class After(NamedTuple):
 
 
 class Bets:
-    """The alternatives to a table.
-
-    Parameters
-    ----------
-    class_of
-        Class of each hypothesis, counted from 0.
-    """
+    """The alternatives to a table; `class_of` is the class of each hypothesis, counted from 0."""
 
     def __init__(self, table: Table, class_of: NDArray[np.int64]) -> None:
         self.table = table

@@ -27,12 +27,8 @@ def find(
 ) -> list[Finding]:
     """List what an estimate says, what differs from the table first, then the likeliest.
 
-    Parameters
-    ----------
-    class_of
-        Class of each hypothesis.
-    evidence
-        Likelihood ratio of each way to be wrong, times its weight.
+    `class_of` is the class of each hypothesis, `evidence` the weighted likelihood ratio of each way
+    to be wrong.
     """
 
     def weight(subject: str, name: str = "") -> float:

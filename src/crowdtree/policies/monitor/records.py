@@ -18,20 +18,11 @@ Subject = Literal["table", "question", "class", "kind", "dependence", "prior"]
 class Alarm(NamedTuple):
     """The answers contradict the table.
 
-    Attributes
-    ----------
-    subject
-        What explains them best: ``"table"`` (all errors), ``"question"``, ``"class"``, ``"kind"``
-        (of workers), ``"dependence"`` or ``"prior"``.
-    name
-        Name of the question, class or kind; empty for the others.
-    after, items
-        Answers so far, and items that had one.
-    evidence
-        Weighted likelihood ratio against the table, at least ``1 / alpha``.
+    `subject` is what explains them best: ``"table"`` (all errors), ``"question"``, ``"class"``,
+    ``"kind"`` (of workers), ``"dependence"`` or ``"prior"``, and `name` that of the question, class
+    or kind. `after` so many answers about so many `items` the weighted likelihood ratio `evidence`
+    was at least ``1 / alpha``.
 
-    Examples
-    --------
     >>> print(Alarm("question", "wings", 79, 8, 31.5))
     after 8 items (79 answers) the answers contradict the table: the errors of question "wings"
     """

@@ -31,31 +31,19 @@ def draw_tree(
     direction: Direction | None = None,
     levels: bool = False,
 ) -> Path:
-    """Draw a tree or plan to a file: ``.svg``, ``.png``, ``.html`` or ``.json`` by its ending.
+    """Draw a tree (one worker per question) or plan to a file, by its ending.
 
-    Parameters
-    ----------
-    tree
-        A tree (one worker per question) or a plan.
-    path
-        Where to write. The HTML file is self-contained, and folded subtrees open in it.
-    title
-        Title; by default the size of the tree and its exact misclassification.
-    fold
-        Share of items below which a subtree folds into a pill; 0 never folds. By default 1 % in
-        trees with more than 24 leaves, and more where over 40 ends would be drawn at once.
-    direction
-        ``"down"``, or ``"right"`` for one row per node, indented to the right; by default down
-        while that fits a page. A page shows rows on small screens and on paper.
-    levels
-        Whether to state how many bits about the class are still unknown at each level.
+    ``.svg``, ``.png``, ``.html`` (self-contained, folded subtrees open in it) or ``.json``. `title`
+    is by default the size and the exact misclassification; `fold` the share of items below which a
+    subtree folds into a pill (0: never; by default 1 % in trees with more than 24 leaves, and more
+    where over 40 ends would be drawn at once). `direction` is ``"down"``, or ``"right"`` for one
+    row per node; by default down while that fits a page. `levels` says how many bits about the
+    class are still unknown at each level.
 
-    Examples
-    --------
     >>> import crowdtree as ct, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     made = draw_tree(ct.design(ct.example("table1")), pathlib.Path(folder, "tree.svg"))
-    ...     print(made.read_text()[:4])
+    ...     path = draw_tree(ct.design(ct.example("table1")), pathlib.Path(folder, "tree.svg"))
+    ...     print(path.read_text()[:4])
     <svg
     """
     options: dict[str, Any] = {

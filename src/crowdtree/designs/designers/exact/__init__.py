@@ -1,9 +1,7 @@
-"""Proven optimal trees behind ``method="optimal"`` and the frontiers.
+"""Proven optimal trees behind ``method="optimal"`` and the frontiers, on arrays only.
 
-Works on arrays only; :mod:`crowdtree.designs.designers.optimal` and
-:mod:`crowdtree.designs.frontiers` convert problems to arrays and the results to trees. Problems in
-which trees can meet few sets of classes are tabulated with NumPy; for the others the branch and
-bound is imported, which is compiled.
+Problems in which trees can meet few sets of classes are tabulated with NumPy; for the others the
+compiled branch and bound is imported.
 """
 
 from typing import Unpack

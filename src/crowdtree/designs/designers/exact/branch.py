@@ -140,12 +140,11 @@ def _refine(depth: int, question: int, tables: Tables, cache: Cache, work: Work)
 def _hide_swapped(depth: int, tables: Tables, work: Work, tolerance: float) -> float:
     """Drop the questions that an exchange with the question above would make cheaper.
 
-    Let the question above send the set here and the set Y to its other side, and let a question
-    here give one answer to all of Y. Asking it above instead costs Y one more question and spares
-    the classes R here that give the other answer one. If that is cheaper (or equal, and the
-    question comes first in the file), then some best tree does not have it here.
-
-    Returns the least estimate dropped.
+    Let the question above send this set here and the set Y to its other side, and let a question
+    give one answer to all of Y. Asking it above instead costs Y one more question and spares one
+    the classes here that give the other answer. If that is cheaper (or equal, and the question
+    comes first in the file), some best tree does not have it here. Returns the least estimate
+    dropped.
     """
     sets, estimate, cost, other = work.sets, work.estimate, tables.cost, work.sides
     one, known, members = tables.one, tables.known, work.members
@@ -231,12 +230,7 @@ def search(
 ) -> tuple[float, bool]:
     """Solve the set in `work.sets[depth]` if its value is below a limit, else prove that it is not.
 
-    Returns
-    -------
-    value : float
-        The value, or a lower bound.
-    exact : bool
-        Whether it is the value.
+    Returns the value or a lower bound, and whether it is the value.
     """
     sets = work.sets
     if count(sets, depth) <= SMALL:

@@ -19,15 +19,9 @@ BOUND_ONLY = -1
 class Cache(NamedTuple):
     """Open addressing with a window of eight slots; the entry that cost least work is evicted.
 
-    Attributes
-    ----------
-    words : array of uint64, shape (capacity, width + 2)
-        The set, then the bits of its value, then question + 2 (0 marks an empty slot) in the high
-        half and the work spent in the low half.
-    values : array of float64
-        The same memory seen as floats, for the value.
-    state : array of int64
-        Capacity in use (a power of two), slots used, entries evicted.
+    A row of `words` holds the set, the bits of its value (as floats: `values`, the same memory),
+    then question + 2 (0: empty) in the high half and the work spent in the low half. `state`:
+    capacity in use (a power of two), slots used, entries evicted.
     """
 
     words: Words

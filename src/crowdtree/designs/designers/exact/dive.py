@@ -29,18 +29,11 @@ from .tables import SMALL, Tables, Work
 
 
 class Path(NamedTuple):
-    """Scratch of the dive, one row per depth.
+    """Scratch of the dive, a row per depth.
 
-    Attributes
-    ----------
-    survival : array of float64, shape (depths, classes)
-        Probability that each class reaches the state.
-    error : array of float64, shape (classes, questions)
-    state : array of uint64, shape (depths, words of classes + words of questions)
-        Key of the memo.
-    sets : array of uint64, shape (depths, words of classes)
-    cost, estimate : array of float64, shape (depths, questions)
-    members : array of int64, shape (depths, classes)
+    `survival` (depth, class) is the probability that each class reaches the state; `state`, the key
+    of the memo, has the words of the classes, then those of the questions; `error` is (class,
+    question).
     """
 
     survival: Floats

@@ -185,30 +185,12 @@ def solve_exact(
 
     .. math:: \sum_i w_i \Big(1 - \prod_{q \text{ on the path of } i} (1 - e_{q,i})\Big)
 
-    Classes that no question separates form a group; the heaviest is its label and the others are
-    always wrong, whatever their path.
+    Of classes that no question separates, the heaviest is the label and the others are always
+    wrong, which is part of the value. `outcome` (question, class) is 0, 1, or -1 where a question
+    does not apply; `error` is the chance of a wrong verdict, `weight` that of each class. If no
+    error depends on the class, the problem is an additive one with discounts; otherwise weights
+    depend on the path.
 
-    Parameters
-    ----------
-    outcome : array of int8, shape (questions, classes)
-        0, 1, or -1 where a question does not apply.
-    error : array of float64, shape (questions, classes)
-        Chance of a wrong verdict, between 0 and 1; ignored where the outcome is -1.
-    weight : array of float64, shape (classes,)
-
-    Returns
-    -------
-    Solution
-        With `value` the misclassification, groups included.
-
-    Notes
-    -----
-    If no error depends on the class, `W(S) = max_q (1 - e_q) (W(S_0) + W(S_1))` and the search is
-    as fast as for the additive objective. Otherwise the weights depend on the path.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> outcome = np.array([[0, 0, 1], [0, 1, 1]], dtype=np.int8)
     >>> solution = solve_exact(outcome, np.full((2, 3), 0.1), np.array([0.5, 0.25, 0.25]))
     >>> round(solution.value, 12), solution.status

@@ -255,17 +255,9 @@ def solve_additive(
 
     .. math:: V(S) = \min_q \Big[ \min_v \sum_{i \in S} w_i\, c_{v,q,i} + V(S_0) + V(S_1) \Big]
 
-    Parameters
-    ----------
-    outcome : array of int8, shape (questions, classes)
-        0, 1, or -1 where a question does not apply.
-    cost : array of float64, shape ([variants,] questions, classes)
-        Cost of a question for a class, not negative; ignored where the outcome is -1.
-    weight : array of float64, shape (classes,)
+    `outcome` (question, class) is 0, 1, or -1 where a question does not apply; `cost` is
+    ([variant,] question, class), not negative.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> outcome = np.array([[0, 0, 1], [0, 1, 1]], dtype=np.int8)
     >>> solution = solve_additive(outcome, np.full((2, 3), 0.1), np.array([0.5, 0.25, 0.25]))
     >>> round(solution.value, 12), solution.status, solution.question.tolist()

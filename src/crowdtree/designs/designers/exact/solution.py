@@ -13,21 +13,11 @@ Progress = Callable[[float, float, int], None]
 class Limits(TypedDict, total=False):
     """What ends a search before its proof.
 
-    Attributes
-    ----------
-    time_limit : float, optional
-        Seconds; compiling does not count.
-    began : float, optional
-        Moment (:func:`time.monotonic`) from which they count; the start of the search unless given.
-    gap_limit : float
-        Stop when (value - lower bound) / value is at most this; 0 unless given.
-    node_limit : int, optional
-        Sets expanded; the result is the same on every machine.
-    memory_limit_bytes : int
-        Size of the memory of solved sets, 1 GiB unless given; past it the cheapest ones are
-        forgotten.
-    progress : callable, optional
-        Called about once a second with value, lower bound and nodes.
+    `time_limit` is in seconds from `began` (:func:`time.monotonic`, by default the start of the
+    search), without compiling; `gap_limit` is that of (value - lower bound) / value; `node_limit`,
+    in sets expanded, gives the same result on every machine. Past `memory_limit_bytes` (1 GiB) the
+    cheapest solved sets are forgotten. `progress` is called about once a second with value, lower
+    bound and nodes.
     """
 
     time_limit: float | None
@@ -42,24 +32,10 @@ class Limits(TypedDict, total=False):
 class Solution:
     """A tree, its value and a proven lower bound.
 
-    Attributes
-    ----------
-    question, variant : array of int64, shape (nodes,)
-        Question and variant of each inner node, breadth first from the root.
-    children : array of int64, shape (nodes, 2)
-        Where outcome 0 and outcome 1 lead: an inner node, or `~leaf` (negative).
-    leaves : list of arrays of int64
-        The classes of every leaf.
-    value : float
-        Cost of the tree.
-    lower_bound : float
-        No tree costs less.
-    status : str
-        "optimal", "gap limit", "time limit", "node limit" or "interrupted".
-    nodes : int
-        Sets expanded.
-    forgotten : int
-        Solved sets that were evicted because of the memory limit.
+    `question` and `variant` are those of each inner node, breadth first; `children` (node, outcome)
+    leads to an inner node, or `~leaf`; `leaves` are the classes of each. `status` is "optimal", or
+    what ended the search: "gap limit", "time limit", "node limit" or "interrupted". `nodes` counts
+    sets expanded, `forgotten` solved sets that were evicted.
     """
 
     question: npt.NDArray[np.int64]

@@ -16,30 +16,14 @@ LARGEST_TABLED = 4  # sets up to this size have a slot of their own
 class Tables(NamedTuple):
     """The problem, laid out for the search.
 
-    Attributes
-    ----------
-    one, known : array of uint64, shape (questions, words)
-        Classes answered 1, and classes with a definite answer.
-    answer, dash : array of uint16, shape (classes, questions)
-        The same by class, for the small sets.
-    cost : array of float64, shape (variants, classes, questions)
-        weight x cost.
-    keep : array of float64, shape (questions,)
-        What remains of the cost below a question: 1 for the additive objective.
-    cheapest : array of int64, shape (classes, questions)
-        The questions of a class, cheapest first; -1 after the last one with a definite answer.
-    cheapest_cost : array of float64, shape (classes, questions)
-        Their costs (smallest over the variants).
-    representative : array of bool, shape (classes,)
-        One class of every group that no tree separates.
-    weight : array of float64, shape (classes,)
-    binomial : array of int64, shape (classes + 1, 5)
-    tabled : array of int64
-        Largest tabled size, then the offsets of sizes 2, 3, 4 in `tiny`.
-    tiny : array of float64
-        Values of all sets of two to four classes, filled when first needed.
-    blocks : array of float64, shape (blocks, subsets)
-        Values of all subsets of sixteen consecutive classes; no rows while not built.
+    `one` and `known` (question, word) are the classes answered 1 and those with a definite answer;
+    `answer` and `dash` the same by class, for small sets. `cost` (variant, class, question) is
+    weight x cost, and `keep` what remains of the cost below a question (1: additive). `cheapest`
+    are the questions of a class by their least cost, -1 after the last definite one, at
+    `cheapest_cost`. `representative` marks one class of every group that no tree separates. `tiny`
+    has the values of all sets of two to four classes, filled when first needed; `tabled` the
+    largest tabled size and the offsets of sizes in it. `blocks` has those of all subsets of sixteen
+    consecutive classes, once built.
     """
 
     one: Words
@@ -99,17 +83,7 @@ def build(
     keep: Floats,
     memory_limit_bytes: int,
 ) -> Tables:
-    """Lay out a problem for the search.
-
-    Parameters
-    ----------
-    outcome : array of int8, shape (questions, classes)
-        0, 1, or -1 where the question does not apply.
-    cost : array of float64, shape (variants, questions, classes)
-    weight : array of float64, shape (classes,)
-    keep : array of float64, shape (questions,)
-    memory_limit_bytes : int
-    """
+    """Lay out a problem for the search; `cost` is (variant, question, class)."""
     questions, classes = outcome.shape
     known = outcome >= 0
     weighted = np.where(known, cost * weight, 0.0)

@@ -31,19 +31,11 @@ Ints = npt.NDArray[np.int64]
 class Splits:
     """Every state that trees of a problem can meet, and every question that splits it.
 
-    A state is a set of classes; if paths matter, with the set of questions asked before. States
-    are ordered by falling size of the set, splits by state and then by question.
-
-    Attributes
-    ----------
-    member : array of bool, shape (states, classes)
-    parent, question : array of int64, shape (splits,)
-        State that is split, and the question.
-    child : array of int64, shape (2, splits)
-        States of those who answer 0 and 1.
-    levels : list of (slice, array, array)
-        Splits of the states of equal size, small sets first; where each state starts among them,
-        and its number.
+    A state is a set of classes (`member`, (state, class)); if paths matter, with the set of
+    questions asked before. States are ordered by falling size, splits by state and then by
+    question: `parent` is split by `question` into the states `child` (answer, split). `levels` are
+    the splits of the states of equal size, small sets first, with where each state starts among
+    them, and its number.
     """
 
     member: npt.NDArray[np.bool_]
@@ -56,11 +48,7 @@ class Splits:
 def list_splits(outcome: npt.NDArray[np.int8], *, paths: bool) -> Splits | None:
     """List the states of a problem; None if they are too many to tabulate.
 
-    Parameters
-    ----------
-    outcome : array of int8, shape (questions, classes)
-    paths : bool
-        Whether sets that are reached by different questions are different states.
+    With `paths`, sets that are reached by different questions are different states.
     """
     most = MAX_CELLS if can_compile() else MAX_CELLS_PLAIN
     return _list_splits(outcome.tobytes(), outcome.shape, paths, most)
@@ -127,16 +115,8 @@ def _arrange(found: dict[int, list[tuple[int, int, int]]], classes: int) -> Spli
 def solve_tabulated(splits: Splits, spent: Floats, keep: Floats, constant: float = 0.0) -> Solution:
     """Find the tree of least cost by dynamic programming over the states.
 
-    Parameters
-    ----------
-    splits
-        From :func:`list_splits`.
-    spent : array of float64, shape (variants, splits)
-        Cost of asking the question of a split at its state.
-    keep : array of float64, shape (questions,)
-        What remains of the cost below a question.
-    constant : float
-        Part of the cost of every tree.
+    `spent` (variant, split) is the cost of asking there, `keep` what remains of the cost below a
+    question, `constant` the part of the cost of every tree.
     """
     value = np.zeros(len(splits.member))
     least, weight = spent.min(axis=0), keep[splits.question]

@@ -22,7 +22,7 @@ from crowdtree.server.store.types import AnyPolicy
 
 
 class SaidAnswer(NamedTuple):
-    """An answer about an item that was not taken back."""
+    """An answer about an item that was not excluded."""
 
     id: int
     item_id: int

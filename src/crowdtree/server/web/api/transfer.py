@@ -87,7 +87,7 @@ async def labels(
 async def answers(
     request: Request, number: Number, format: Format = "csv", log: bool = False
 ) -> Response:
-    """Download the answers that were not taken back, as crowd-kit reads them.
+    """Download the answers that were not excluded, as crowd-kit reads them.
 
     With `log`, everything that workers sent.
     """
