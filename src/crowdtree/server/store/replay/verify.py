@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -347,25 +347,25 @@ def _unasked(
 def _counted(revision: Revision, view: ItemView) -> Iterator[str]:
     """Check that nobody counts twice, and that no vote has more answers than it takes."""
     policy = revision.with_min_answers(view.min_answers)
-    state, votes = policy.start(), Counter[int | None]()
-    seen: Counter[tuple[Hashable, int]] = Counter()
-    for given, answer in counted_answers(revision, view):
-        votes[policy.node(state)] += 1
-        seen[given.worker, given.question] += 1
-        state = policy.update(state, answer)
+    answers = list(counted_answers(revision, view))
+    seen = Counter((given.worker, given.question) for given, _ in answers)
     for (worker, question), count in seen.items():
         if count > 1:
             yield f"worker {worker} was counted {count} times on question {question}"
-    if policy.voted is not None:
-        if policy.voted.vote == "margin" or policy.least_answers > 1:
-            return  # no fixed number of answers; the replay finds the end
-        for node, count in votes.items():
-            if node is not None and node >= 0 and count > int(policy.voted.votes[node]):
-                yield f"node {node} has {count} answers for {int(policy.voted.votes[node])} votes"
+    if policy.voted is None:
+        most = policy.max_answers
+        if most is not None and len(answers) > max(most, view.min_answers):
+            yield f"has {len(answers)} answers, at most {most} are allowed"
         return
-    most = policy.max_answers
-    if most is not None and sum(votes.values()) > max(most, view.min_answers):
-        yield f"has {sum(votes.values())} answers, at most {most} are allowed"
+    if policy.voted.vote == "margin" or policy.least_answers > 1:
+        return  # no fixed number of answers; the replay finds the end
+    state, votes = policy.start(), Counter[int | None]()
+    for _, answer in answers:
+        votes[policy.node(state)] += 1
+        state = policy.update(state, answer)
+    for node, count in votes.items():
+        if node is not None and node >= 0 and count > int(policy.voted.votes[node]):
+            yield f"node {node} has {count} answers for {int(policy.voted.votes[node])} votes"
 
 
 def _withdrawn(stored: StoredItem) -> Iterator[str]:
