@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import crowdtree as ct
 from crowdtree import CrowdtreeError, Plan, Problem, Tree, evaluate
 from crowdtree.core.loss import Loss, make_loss
-from crowdtree.designs.designers.loss_search import LossSearch, TooLarge
-from crowdtree.designs.frontiers.priced_search import exact_solver
+from crowdtree.designs.designers.parts_search import PartsSearch
+from crowdtree.designs.frontiers.class_sets import ClassSets
+from crowdtree.designs.frontiers.set_search import max_sets, set_solver
 from crowdtree.designs.frontiers.vote_options import Options
 from crowdtree.designs.staffing import _Budget, _Teams, marginal
 from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy, policy_from_dict
@@ -217,13 +218,13 @@ def test_weights_of_classes_are_searched_by_the_compiled_search() -> None:
     problem = problem.replace(loss=np.tile(rows[:, None], 5) * (1 - np.eye(5)))
     tree = ct.design(problem, "optimal")
     assert tree.certificate.status == "optimal"
-    assert tree.certificate.value == pytest.approx(LossSearch(problem).solve().value, rel=1e-12)
+    search = PartsSearch(problem, problem.worker_error)
+    assert search.solve(9 * tree.certificate.value) is not None
+    assert tree.certificate.value == pytest.approx(search.value, rel=1e-12)
 
 
 def test_a_search_that_is_stopped_brackets_the_additive_risk() -> None:
     problem = small(1, n=5, m=6)
-    with pytest.raises(TooLarge):
-        LossSearch(problem, most_sets=3).solve()
     tree = ct.design(problem, "optimal", node_limit=3)
     best = ct.design(problem, "optimal").certificate.value
     assert tree.certificate.status == "node limit"
@@ -246,7 +247,7 @@ def test_the_plan_at_a_price_is_the_best_of_all_trees_and_votes(seed: int) -> No
             value = evaluate(Plan(made, np.array(votes)))
             best = min(best, value.additive_risk + price * value.planned_answers)
     options = Options.of(problem, "majority", 5, np.ones(problem.n_questions))
-    found = exact_solver(options, 1e9)(price, 1_000_000, None)
+    found = set_solver(options, ClassSets(problem, max_sets(options)))(price, 1_000_000, None)
     assert found.status == "optimal"
     assert found.lower_bound == pytest.approx(found.at(price), rel=1e-9)
     assert found.error + price * found.cost == pytest.approx(best, rel=1e-9)

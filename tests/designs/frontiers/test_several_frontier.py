@@ -8,7 +8,7 @@ import pytest
 
 import crowdtree as ct
 from crowdtree.core.errors import CrowdtreeError
-from crowdtree.designs.frontiers import all_plans, several_search
+from crowdtree.designs.frontiers import all_plans, set_search
 from crowdtree.designs.frontiers.all_plans import AllPlans, Limits
 from crowdtree.designs.frontiers.compare import compare
 from crowdtree.designs.frontiers.exact_votes import ExactVotes, Verdicts
@@ -172,7 +172,7 @@ def test_undecided_leaves_keep_the_error_of_the_others():
 
 
 def test_large_problems_get_greedy_points_that_claim_nothing(monkeypatch):
-    monkeypatch.setattr(several_search, "MAX_CELLS", 1000)
+    monkeypatch.setattr(set_search, "MAX_CELLS", 1000)
     monkeypatch.setattr(all_plans, "MAX_SEVERAL_CELLS", 1000)
     problem = random_problem(5, classes=12, questions=8, definite=True)
     front = ct.frontier(problem, max_votes=5, max_points=20, allow_groups=True)

@@ -18,7 +18,6 @@ from crowdtree.core.problem import Problem
 from crowdtree.core.tree import Certificate, Tree
 from crowdtree.designs.designers.greedy import fc, fm
 from crowdtree.designs.designers.grow import refuse_unsplit
-from crowdtree.designs.designers.loss_search import MOST_SETS, LossSearch, TooLarge, class_weights
 from crowdtree.designs.designers.parts_search import PartsSearch, one_vote_error
 
 if TYPE_CHECKING:  # importing it compiles
@@ -90,18 +89,18 @@ def optimal(
         raise CrowdtreeError(
             'objective: "exact" is for 0/1 loss; use "additive" for a problem with a loss'
         )
-    if not _has_two_parts(problem):
+    weight = _class_weights(problem)
+    if weight is None or not _has_two_parts(problem):
         return _by_parts(problem, objective, limits)
     applies = np.all(problem.outcome != DASH, axis=1)
     if not np.any(applies & np.any(problem.outcome != problem.outcome[:, :1], axis=1)):
         refuse_unsplit(problem)
-    if problem.loss is not None:
-        return _least_risk(problem, limits)
     from crowdtree.designs.designers import exact
 
-    rivals = [] if objective == "additive" else [fm(problem), fc(problem)]
+    compares = objective != "additive" and problem.loss is None
+    rivals = [fm(problem), fc(problem)] if compares else []
     solve = exact.solve_additive if searched == "additive" else exact.solve_exact
-    found = solve(problem.outcome, problem.worker_error, problem.prior, **limits)
+    found = solve(problem.outcome, problem.worker_error * weight, problem.prior, **limits)
     if not len(found.question):
         refuse_unsplit(problem)
     shape = found.question.astype(np.int32), found.children.astype(np.int32)
@@ -109,12 +108,9 @@ def optimal(
     # Groups cost the same in every tree, so they shift the value and its bound equally.
     lower = _value(tree, searched) - max(found.value - found.lower_bound, 0.0)
     status = found.status
-    if searched != objective or (searched == "exact" and status != "optimal"):
-        best = _least_misclassified(tree, rivals)
-        if best is not tree:
-            tree = best
-            status = LESS_MISCLASSIFIED if status == "optimal" else status
-    return _certified(tree, searched, _value(tree, searched) - lower, status, found.nodes)
+    if rivals and (searched != objective or status != "optimal"):
+        tree, status = _least_misclassified(tree, rivals, status)
+    return _certified(tree, searched, lower, status, found.nodes)
 
 
 def _has_two_parts(problem: Problem) -> bool:
@@ -145,84 +141,36 @@ def _by_parts(problem: Problem, objective: Objective | None, limits: Limits) -> 
         tree = Tree(problem, shape.question, shape.children, "optimal")
     status = search.status
     if objective is None and problem.loss is None:
-        least = _least_misclassified(tree, greedy)
-        if least is not tree:
-            tree, status = least, LESS_MISCLASSIFIED if status == "optimal" else status
-    value = _value(tree, "additive")
-    lower = value if status == "optimal" else min(search.lower, value)
-    gap = (value - lower) / value if value > 0 else 0.0
-    proof = Certificate("additive", value, lower, gap, status, search.nodes)
-    return replace(tree, certificate=proof)
+        tree, status = _least_misclassified(tree, greedy, status)
+    return _certified(tree, "additive", search.lower, status, search.nodes)
 
 
-def _least_misclassified(tree: Tree, rivals: Sequence[Tree]) -> Tree:
+def _least_misclassified(tree: Tree, rivals: Sequence[Tree], status: str) -> tuple[Tree, str]:
     """Compare a tree with the greedy ones: the one that misclassifies least, itself if equal."""
     best, least = tree, evaluate(tree).misclassification
     for rival in rivals:
         wrong = evaluate(rival).misclassification
         if wrong < least * (1 - 1e-12):
             best, least = replace(rival, method=f"optimal ({rival.method})"), wrong
-    return best
+    return best, LESS_MISCLASSIFIED if best is not tree and status == "optimal" else status
 
 
-def _certified(tree: Tree, objective: str, below: float, status: str, nodes: int) -> Tree:
-    """The tree with its certificate; no tree has a value that is smaller by more than `below`."""
+def _certified(tree: Tree, objective: str, lower: float, status: str, nodes: int) -> Tree:
+    """The tree with its certificate; no tree has a value below `lower`."""
     value = _value(tree, objective)
-    lower = max(value - below, 0.0)
+    lower = value if status == "optimal" else min(max(lower, 0.0), value)
     gap = (value - lower) / value if value > 0 else 0.0
     return replace(tree, certificate=Certificate(objective, value, lower, gap, status, nodes))
 
 
-def _least_risk(problem: Problem, limits: Limits) -> Tree:
-    """Tree of least additive risk, proven; a bracketed one where there are too many sets.
-
-    Where a mistake costs a class the same whatever the label, weights of classes are enough and the
-    compiled search serves. It also brackets large problems: with each class's smallest loss its
-    bound holds for the risk, with the largest one its tree is a candidate.
-    """
-    least, largest = class_weights(problem)
-    if np.array_equal(least, largest):
-        tree, below, status, nodes = _weighted(problem, largest, limits)
-        return _certified(tree, "additive", below, status, nodes)
-    time_limit, node_limit = limits["time_limit"], limits["node_limit"]
-    deadline = None if time_limit is None else limits["began"] + time_limit / 2
-    most = min(node_limit or MOST_SETS, MOST_SETS)
-    search = LossSearch(problem, most_sets=most, deadline=deadline)
-    try:
-        shape = search.solve()
-    except (TooLarge, KeyboardInterrupt):
-
-        def until(share: float) -> Limits:
-            """Limits of a search that ends when a share of the time has passed."""
-            return {**limits, "time_limit": None if time_limit is None else share * time_limit}
-
-        _, proven, _, _ = _weighted(problem, least, until(0.75), bound=True)
-        trees = [_weighted(problem, largest, until(1.0))[0], fm(problem)]
-        tree = min(trees, key=lambda tree: evaluate(tree).additive_risk)
-        tree = replace(tree, method="optimal")
-        below = _value(tree, "additive") - proven
-        status = "time limit" if time_limit is not None else "node limit"
-        return _certified(tree, "additive", below, status, len(search.splits))
-    tree = Tree(problem, shape.question, shape.children, "optimal")
-    return _certified(tree, "additive", 0.0, "optimal", len(search.splits))
-
-
-def _weighted(
-    problem: Problem, weight: FloatArray, limits: Limits, bound: bool = False
-) -> tuple[Tree, float, str, int]:
-    """Tree for errors weighed by class, how far it may be from the best, and how it was found.
-
-    With `bound`: the proven lower bound itself in place of the distance.
-    """
-    from crowdtree.designs.designers import exact
-
-    found = exact.solve_additive(
-        problem.outcome, problem.worker_error * weight, problem.prior, **limits
-    )
-    shape = found.question.astype(np.int32), found.children.astype(np.int32)
-    tree = Tree(problem, *shape, "optimal")
-    proven = found.lower_bound if bound else max(found.value - found.lower_bound, 0.0)
-    return tree, proven, found.status, found.nodes
+def _class_weights(problem: Problem) -> FloatArray | None:
+    """Loss of a mistake by class; None where it depends on the label."""
+    if problem.loss is None:
+        return np.ones(problem.n_classes)
+    matrix = problem.loss.matrix
+    weight = np.asarray(matrix.max(axis=1))
+    other = np.where(np.eye(len(matrix), dtype=bool), weight[:, None], matrix)
+    return weight if np.array_equal(other.min(axis=1), weight) else None
 
 
 def verify(tree: Tree, certificate: Certificate | None = None) -> Certificate:

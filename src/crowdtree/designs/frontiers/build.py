@@ -18,14 +18,13 @@ from crowdtree.core.problem import DASH, Problem
 from crowdtree.core.tree import Tree
 from crowdtree.designs.designers import design, refuse_groups
 from crowdtree.designs.designers.exact import is_tabulated
-from crowdtree.designs.designers.loss_search import MOST_SETS, LossSearch
 from crowdtree.designs.designers.optimal import check_limits
 from crowdtree.designs.frontiers.choice import Frontier
 from crowdtree.designs.frontiers.class_sets import ClassSets
 from crowdtree.designs.frontiers.exact_votes import shown_plans
 from crowdtree.designs.frontiers.point import Point
 from crowdtree.designs.frontiers.priced_search import DESIGNS, Priced, exact_solver, greedy_trees
-from crowdtree.designs.frontiers.several_search import MAX_CELLS, class_sets, several_solver
+from crowdtree.designs.frontiers.set_search import max_sets, set_solver
 from crowdtree.designs.frontiers.supported import Curve
 from crowdtree.designs.frontiers.vote_options import Options, answered_once, question_prices
 
@@ -112,12 +111,10 @@ def frontier(
     either = problem.dash == "either" and bool((problem.outcome == DASH).any()) and not several
     options = Options.of(problem, vote, max_votes, prices, once)
     sets: ClassSets | None = None
-    if several:
-        sets = class_sets(options)
-        large, plain = sets.too_many, False
-    else:
-        large = problem.loss is not None and not either and not LossSearch(problem).reachable()
-        plain = not can_compile() and problem.loss is None and not is_tabulated(problem.outcome)
+    if several or (problem.loss is not None and not either):
+        sets = ClassSets(problem, max_sets(options))
+    large = sets is not None and sets.too_many
+    plain = sets is None and not can_compile() and not is_tabulated(problem.outcome)
     if plain and method is None and not either:
         warnings.warn(
             "frontier: greedy trees without proof; for the proven ones run: "
@@ -133,7 +130,7 @@ def frontier(
     if chosen == "optimal" and large:
         raise CrowdtreeError(
             f'frontier: method "optimal" for {"several answers" if several else "a loss"} is for '
-            f"small problems (at most {_most_sets(options):,} sets of classes); "
+            f"small problems (at most {max_sets(options):,} sets of classes); "
             'use "greedy"'
         )
     quick = design(problem, "fm", allow_groups=True)  # refuses a root that no question splits
@@ -155,7 +152,7 @@ def frontier(
             solve = (
                 exact_solver(options, memory_limit, curve.report, limited=limited)
                 if sets is None
-                else several_solver(options, sets)
+                else set_solver(options, sets)
             )
             curve.deadline += time.monotonic() - began  # no limit pays for compiling
             curve.refine(solve, node_limit)
@@ -184,13 +181,6 @@ def frontier(
         gap=curve.gap,
         status=curve.ended,
     )
-
-
-def _most_sets(options: Options) -> int:
-    """Most sets of classes that are searched, for the message."""
-    if options.problem.is_yes_no:
-        return MOST_SETS
-    return MAX_CELLS // (options.problem.n_questions * len(options.votes))
 
 
 def _undominated(points: Iterable[Point]) -> tuple[Point, ...]:

@@ -19,11 +19,11 @@ from crowdtree.core.result_methods import Framed, Plotted, Saved
 from crowdtree.core.text import number, percent
 from crowdtree.core.tree import Tree
 from crowdtree.designs.designers import design
-from crowdtree.designs.designers.loss_search import LossSearch
 from crowdtree.designs.frontiers.all_plans import AllPlans, Limits, is_searchable
+from crowdtree.designs.frontiers.class_sets import ClassSets
 from crowdtree.designs.frontiers.point import Point
 from crowdtree.designs.frontiers.priced_search import greedy_trees, more_votes
-from crowdtree.designs.frontiers.several_search import class_sets
+from crowdtree.designs.frontiers.set_search import max_sets
 from crowdtree.designs.frontiers.vote_options import Options
 from crowdtree.designs.staffing import paper_plans
 
@@ -436,9 +436,7 @@ class Frontier(Framed, Saved, Plotted):
     @cached_property
     def _few_sets(self) -> bool:
         """Whether the sets of classes that questions can make are few enough to be searched."""
-        if self.options.problem.is_yes_no:
-            return LossSearch(self.options.problem).reachable()
-        return not class_sets(self.options).too_many
+        return not ClassSets(self.options.problem, max_sets(self.options)).too_many
 
     def _staffed(self, tree: Tree, fits: Callable[[Point], bool]) -> Iterator[Point]:
         """Yield plans with more and more votes on the same tree."""

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from crowdtree.core.problem import DASH
 from crowdtree.core.tree import Tree
 from crowdtree.designs.designers import design
-from crowdtree.designs.designers.loss_search import LossSearch
 from crowdtree.designs.frontiers.vote_options import Options
 
 DESIGNS = ("fc", "gain", "gini")
@@ -63,7 +62,7 @@ class Staffed:
             wrong = np.where(step.answer == DASH, 0.0, error * stakes)
             for total, part in ((self.error, wrong), (self.cost, cost)):
                 np.add.at(total.T, step.node, (part * step.share).T)
-        if options.vote == "margin" and not options.problem.is_yes_no:
+        if options.by_branch:
             self._race_among_branches(options)
 
     def _race_among_branches(self, options: Options) -> None:
@@ -105,8 +104,6 @@ def exact_solver(
     A small problem is tabulated as a whole, unless the sets to search are `limited`.
     """
     problem = options.problem
-    if problem.loss is not None:
-        return _loss_solver(options)
     from crowdtree.designs.designers import exact
 
     # A table of all sets is enough where there are few classes, and quicker to make.
@@ -133,20 +130,6 @@ def exact_solver(
 
     if not whole:
         solve(1 / float(options.price.mean()), 1, None)  # compiles the search
-    return solve
-
-
-def _loss_solver(options: Options) -> Solver:
-    """Make the proven solver of the additive risk; the sets of classes are few enough."""
-    search = LossSearch(options.problem, options.error, options.cost)
-
-    def solve(price: float, node_limit: int, seconds: float | None) -> Priced:
-        del node_limit, seconds  # one search of few sets
-        found = search.solve(price)
-        tree = Tree(options.problem, found.question, found.children, "optimal")
-        plan = Staffed(tree, options).with_votes(found.option, price)
-        return plan.proven(found.value, len(search.splits))
-
     return solve
 
 

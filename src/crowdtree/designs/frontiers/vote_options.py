@@ -74,6 +74,11 @@ class Options:
         step = 2 if vote == "majority" and problem.is_yes_no else 1
         return cls(problem, vote, np.arange(1, int(most) + 1, step), price, once)
 
+    @property
+    def by_branch(self) -> bool:
+        """Whether the cost of a vote depends on which answers have a branch."""
+        return self.vote == "margin" and not self.problem.is_yes_no
+
     @cached_property
     def _cell_error(self) -> FloatArray:
         return np.where(self.problem.outcome == DASH, 0.5, self.problem.worker_error)
@@ -98,7 +103,7 @@ class Options:
     def usable(self) -> NDArray[np.bool_]:
         """Whether each option can be computed, by question: not where a margin is too large."""
         shape = (len(self.votes), self.problem.n_questions)
-        if self.vote == "majority" or self.problem.is_yes_no:
+        if not self.by_branch:
             return np.ones(shape, dtype=np.bool_)
         if self.problem.dependence:
             raise CrowdtreeError(

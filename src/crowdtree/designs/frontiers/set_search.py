@@ -1,8 +1,8 @@
-"""The best plan at one price where questions have several answers: every set of classes, once.
+"""The best plan at one price where questions have several answers or mistakes have costs.
 
 ``V(S) = min over questions and votes of sum_i s_i (e_i + price x cost_i) + sum_a V(S_a)``, where
 ``s_i`` is the share of the items of class ``i`` in the set and ``S_a`` the part of an answer.
-Exact, for problems whose questions make few sets.
+Every set is solved once: exact, for problems whose questions make few sets.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ from crowdtree.designs.frontiers.priced_search import Priced, Solver, Staffed
 from crowdtree.designs.frontiers.vote_options import Options
 
 FloatArray = NDArray[np.float64]
-MAX_CELLS = 2_000_000
+MAX_CELLS = 5_000_000
 """Cells of (set of classes, question, votes) up to which all sets are searched."""
 
 
-def class_sets(options: Options) -> ClassSets:
-    """Sets of classes of a problem, if they are few enough to be searched."""
-    return ClassSets(
-        options.problem, MAX_CELLS / (options.problem.n_questions * len(options.votes))
-    )
+def max_sets(options: Options) -> int:
+    """Sets of classes up to which all of them are searched."""
+    return MAX_CELLS // (options.problem.n_questions * len(options.votes))
 
 
-def several_solver(options: Options, sets: ClassSets) -> Solver:
+def set_solver(options: Options, sets: ClassSets) -> Solver:
     """Make the proven solver of the additive error (with a loss: risk)."""
     error, cost = _sums(options, sets)
 
@@ -53,30 +51,21 @@ def several_solver(options: Options, sets: ClassSets) -> Solver:
 
 def _sums(options: Options, sets: ClassSets) -> tuple[FloatArray, FloatArray]:
     """Additive error and cost of each option, by set and question."""
-    problem = options.problem
-    if problem.loss is None:
-        error = np.einsum("sc,vqc->sqv", sets.share, options.error)
-    else:
-        error = np.zeros((len(sets.share), problem.n_questions, len(options.votes)))
-    by_branch = options.vote == "margin"
-    cost = (
-        np.zeros_like(error)
-        if by_branch
-        else sets.share.sum(axis=1)[:, None, None] * (options.price[:, None] * options.votes)
+    problem, loss = options.problem, options.problem.loss
+    error, cost = (
+        np.einsum("sc,vqc->sqv", sets.share, cell) for cell in (options.error, options.cost)
     )
-    if not by_branch and problem.loss is None:
-        return error, cost
-    for place, question in np.argwhere(sets.asks).tolist():
-        share = sets.share[place]
-        if by_branch:
-            cost[place, question] = (
-                options.branching(question, *sets.branches(place, question)).cost @ share
-            )
-        if problem.loss is not None:
-            members = np.flatnonzero(sets.member[place])
-            stakes = problem.loss.stakes(problem.right_sets[[question]][:, members], members)[0]
-            wrong = options.error[:, question, members]
-            error[place, question] = wrong @ (stakes * share[members])
+    if options.by_branch:
+        for place, question in np.argwhere(sets.asks).tolist():
+            made = options.branching(question, *sets.branches(place, question))
+            cost[place, question] = made.cost @ sets.share[place]
+    if loss is not None:
+        for place in np.flatnonzero(~sets.leaf).tolist():
+            asked, members = np.flatnonzero(sets.asks[place]), np.flatnonzero(sets.member[place])
+            stakes = loss.stakes(problem.right_sets[np.ix_(asked, members)], members)
+            wrong = options.error[:, asked][:, :, members]
+            weight = stakes * sets.share[place, members]
+            error[place, asked] = np.einsum("vqc,qc->qv", wrong, weight)
     return error, cost
 
 
