@@ -31,6 +31,7 @@ from scipy.stats import beta
 import crowdtree as ct
 from crowdtree.core.likelihood import AnswerModel
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.server.reasons import WorkerReason
 from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.rules.trust import Trusting
 from crowdtree.server.rules.wrong_table import Watching
@@ -42,7 +43,6 @@ from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import answers, items, labels, workers
 from crowdtree.server.store.owner import campaigns, joining, tokens
 from crowdtree.server.store.owner.joining import Visitor
-from crowdtree.server.store.owner.people import SUSPECTED
 from crowdtree.server.store.replay.verify import verify
 
 ITEMS, HONEST, ATTACKERS, GOLD_ITEMS = 200, 20, 5, 20
@@ -238,7 +238,7 @@ class Run:
 
     def paused(self) -> set[int]:
         """Workers whom the server suspects."""
-        mine = workers.c.status_reason.startswith(SUSPECTED)
+        mine = workers.c.reason == WorkerReason.SUSPECTED
         rows = self.store.read(
             lambda c: c.execute(sa.select(workers.c.id).where(mine)).scalars().all()
         )
@@ -260,7 +260,7 @@ class Run:
 
     def finish(self) -> bool:
         """Finish a campaign that waits for its owner; false if it has finished by itself."""
-        waits = bool(self.store.read(partial(get_campaign, number=self.number)).status_reason)
+        waits = bool(self.store.read(partial(get_campaign, number=self.number)).reason)
         if waits:
             self.store.write(lambda c: campaigns.set_status(c, self.number, "finishing", self.now))
             self.look()

@@ -27,11 +27,11 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.rules.trust import VOUCHED
 from crowdtree.server.store import Next, Store, Unavailable
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.db.campaign_row import (
-    LEFT_TO_OWNER,
     get_campaign,
     list_campaigns,
     tally,
@@ -386,7 +386,7 @@ class Look:
 
         A campaign that waits for its owner has nothing left to ask.
         """
-        open_ = campaign_rows.c.status_reason != LEFT_TO_OWNER
+        open_ = campaign_rows.c.reason != CampaignReason.LEFT_TO_OWNER
         left = sa.select(campaign_rows.c.id).where(campaign_rows.c.status != "finished", open_)
         behind = sa.select(revisions.c.campaign_id).where(revisions.c.finished_at.is_(None))
         return self._rows(left) == [] and self._rows(behind) == []
@@ -402,7 +402,9 @@ class Look:
         left = answers.c.id > sa.func.coalesce(monitors.c.last_answer_id, 0)
         unread = answers.outerjoin(monitors, monitors.c.campaign_id == answers.c.campaign_id)
         facts = {
-            "campaign": sa.select(*(campaign_rows.c[n] for n in ("id", "status", "status_reason"))),
+            "campaign": sa.select(
+                *(campaign_rows.c[n] for n in ("id", "status", "reason", "reason_detail"))
+            ),
             "items by status": _counted(items.c.status),
             "open questions by known_only": _counted(open_questions.c.known_only),
             "stalled": _counted(waiting.c.campaign_id),

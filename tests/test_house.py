@@ -67,3 +67,24 @@ def test_yes_and_no_are_not_said_in_more_places():
     found = yes_no_places()
     worst = sorted(found, key=lambda name: -found[name])[:10]
     assert sum(found.values()) <= MOST_YES_NO, [(name, found[name]) for name in worst]
+
+
+def test_no_text_of_a_reason_decides():
+    """Reasons are enums; texts are made from them where they are shown."""
+    decides = re.compile(
+        r"(status_reason|reason_detail)[^\n%]*(startswith|==|!=| in )"
+        r"|\.reason (==|!=) [\"']|\.reason\.startswith|\.reason (not )?in \([\"']"
+    )
+    server = ROOT / "src/crowdtree/server"
+    files = [
+        *server.rglob("*.py"),
+        *server.rglob("*.html"),
+        *(ROOT / "src/crowdtree/cli").rglob("*.py"),
+    ]
+    found = [
+        f"{file.relative_to(ROOT)}: {line.strip()}"
+        for file in files
+        for line in file.read_text().splitlines()
+        if decides.search(line)
+    ]
+    assert found == []

@@ -16,8 +16,9 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.core.problem import DASH
+from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.store import ExpireLeases
-from crowdtree.server.store.db.campaign_row import LEFT_TO_OWNER, get_campaign
+from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import items, leases, workers
 from crowdtree.server.store.replay.verify import verify
 from crowdtree.server.web.auth import WORKER_COOKIE, csrf_of
@@ -407,7 +408,7 @@ def test_strangers_get_their_code_but_do_not_finish_a_campaign(app: Lab) -> None
     state.trusting.look(app.store, number, campaign.settings)
     maintained(app)
     found = app.get(f"/api/campaigns/{number}").json()
-    assert (found["status"], found["status_reason"]) == ("running", LEFT_TO_OWNER)
+    assert (found["status"], found["reason"]) == ("running", CampaignReason.LEFT_TO_OWNER)
     assert found["items"]["labelled"] == 12
     assert ended(people[0])["completion_code"] == "C0DE"
     page = app.get(f"/c/{number}").text

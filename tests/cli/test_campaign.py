@@ -11,10 +11,11 @@ import pytest
 import crowdtree as ct
 from crowdtree.cli import main
 from crowdtree.io import problem_to_dict
+from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.store import Next, Store, Submit
 from crowdtree.server.store.audits import checking
-from crowdtree.server.store.db.campaign_row import LEFT_TO_OWNER, get_campaign
+from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import workers
 from crowdtree.server.store.derived import file_name
 from crowdtree.server.store.owner import people, tokens
@@ -110,7 +111,7 @@ def test_a_campaign_that_waits_for_the_owner_says_so(run: Any) -> None:
         store.write(lambda c: c.execute(strangers))
         store.write(Maintenance(store.clock).round)
     out = run("status", "1")[1]
-    assert f"1  table: running ({LEFT_TO_OWNER})" in out
+    assert f"1  table: running ({CampaignReason.LEFT_TO_OWNER.text()})" in out
     assert out.endswith("Next: crowdtree campaign finish 1\n")
 
 

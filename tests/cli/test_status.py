@@ -18,6 +18,7 @@ def row(**changes: Any) -> dict[str, Any]:
         "id": 3,
         "name": "Birds",
         "status": "running",
+        "reason": "",
         "status_reason": "",
         "items": {"new": 60, "open": 10, "labelled": 28, "set_aside": 2, "gold": 5, "total": 100},
         "answers_per_item": 6.25,
@@ -69,7 +70,7 @@ def test_status_of_a_draft() -> None:
 
 
 def test_status_shows_the_reason_of_a_pause() -> None:
-    paused = row(status="paused", status_reason="the budget is spent")
+    paused = row(status="paused", reason="budget spent", status_reason="the budget is spent")
     assert status_lines(paused)[0] == "3  Birds: paused (the budget is spent)"
     assert not any("pace" in line for line in status_lines(paused))
     assert any("raise the budget" in line for line in status_lines(paused))

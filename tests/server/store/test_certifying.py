@@ -15,7 +15,7 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import PlanPolicy
-from crowdtree.server.rules.certificates import WAITING
+from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.rules.wrong_table import Watching
 from crowdtree.server.store import Next, Store, Submit
@@ -147,11 +147,11 @@ def test_a_campaign_asks_again_until_its_bound_is_certified(url: str, made: Any)
     lab = made(url, n=80)
     lab.work()
     assert lab.wrong() > 0.1
-    assert lab.maintain().status_reason == WAITING
+    assert lab.maintain().reason is CampaignReason.WAITING_FOR_CHECKS
     first = lab.audit
     assert 1 - first.confidence == pytest.approx(0.0375)
     while lab.check(2) and lab.maintain().revision == 0:  # a few at a time, as people do
-        assert lab.campaign.status_reason == WAITING
+        assert lab.campaign.reason is CampaignReason.WAITING_FOR_CHECKS
     assert (lab.campaign.status, lab.campaign.revision) == ("running", 1)
     assert lab.verified() == []
     before = {row["task"]: row for row in lab.rows()}
@@ -247,7 +247,7 @@ def test_a_bound_out_of_reach_is_said_in_a_sentence(made: Any, why: str, options
     lab = made(n=10, error=0.0, **options)
     lab.store.write(lambda c: add_hook(c, lab.number, "https://example.org", 0.0))
     lab.work()
-    assert lab.maintain().status_reason == WAITING
+    assert lab.maintain().reason is CampaignReason.WAITING_FOR_CHECKS
     if "budget" in options:
         change = (lab.number, adaptive(), {"money.budget": float(lab.keys)}, lab.clock())
         lab.store.write(lambda c: campaigns.change_settings(c, *change))
@@ -285,7 +285,7 @@ def test_a_limit_of_checks_makes_it_ask_again(made: Any) -> None:
     lab.work()
     lab.maintain()
     lab.check(4)
-    assert lab.maintain().status_reason == WAITING
+    assert lab.maintain().reason is CampaignReason.WAITING_FOR_CHECKS
     lab.check(1)
     assert lab.maintain().revision >= 1  # or more, if no item is asked about again
 

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.media import open_media
+from crowdtree.server.reasons import WorkerReason
 from crowdtree.server.store import Next, NotFound, Refused, Store, Submit
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.corrections.excluding import exclude
@@ -88,9 +89,9 @@ def test_personal_data_goes_and_answers_stay(url: str) -> None:
         row = store.read(
             lambda c: c.execute(sa.select(workers).where(workers.c.id == worker)).one()
         )
-        assert (row.status, row.status_reason, row.answers) == (
+        assert (row.status, row.reason, row.answers) == (
             "blocked",
-            "personal data deleted",
+            WorkerReason.ERASED,
             3,
         )
         last = store.read(lambda c: list_activity(c, number))[0]

@@ -20,6 +20,7 @@ from crowdtree.campaign.fold import begin, extend
 from crowdtree.campaign.view import Revision
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import AdaptivePolicy
+from crowdtree.server.reasons import CampaignReason, WorkerReason
 from crowdtree.server.rules import revised_items
 from crowdtree.server.store import Next, NotFound, Refused
 from crowdtree.server.store.corrections import preview as previews
@@ -250,8 +251,8 @@ def test_an_unreliable_worker_stays_paused_without_the_answers(court: Court) -> 
     """Excluded answers are no evidence any more, but the pause that followed from them stays."""
     status = sa.select(workers.c.status).order_by(workers.c.id).limit(1)
     mine = workers.update().where(workers.c.id == court.ids()[0])
-    reason = "reliability 40% is below 60%"
-    court.write(lambda c: c.execute(mine.values(status="paused", status_reason=reason)).rowcount)
+    reason = WorkerReason.UNRELIABLE
+    court.write(lambda c: c.execute(mine.values(status="paused", reason=reason)).rowcount)
     court.exclude(court.ids()[0])
     court.settle()
     assert court.read(status) == [("paused",)]
@@ -261,16 +262,14 @@ def test_an_unreliable_worker_stays_paused_without_the_answers(court: Court) -> 
 
 
 def test_a_finished_campaign_is_paused_where_labels_no_longer_stand(court: Court) -> None:
-    status = sa.select(campaigns.c.status, campaigns.c.status_reason, campaigns.c.finished_at)
+    status = sa.select(campaigns.c.status, campaigns.c.reason, campaigns.c.finished_at)
     court.write(lambda c: owner.set_status(c, court.number, "finishing", court.clock()))
     court.settle()
     assert court.read(status)[0][0] == "finished"
     court.exclude(*court.ids()[:2])
     assert court.read(status)[0][0] == "finished"
     court.settle()
-    assert court.read(status) == [
-        ("paused", "labels were withdrawn: resume to ask about their items again", None)
-    ]
+    assert court.read(status) == [("paused", CampaignReason.LABELS_WITHDRAWN, None)]
     court.write(lambda c: owner.set_status(c, court.number, "running", court.clock()))
     while court.all_answer(1):
         pass
@@ -359,8 +358,10 @@ def test_items_that_were_never_asked_are_new_again(tmp_path: Any) -> None:
         game.settle()
         assert game.reopen() == 4
         game.settle()
-        status = game.read(sa.select(campaigns.c.status, campaigns.c.status_reason))
-        assert status == [("paused", "4 items reopened: resume to ask about them")]
+        status = game.read(
+            sa.select(campaigns.c.status, campaigns.c.reason, campaigns.c.reason_detail)
+        )
+        assert status == [("paused", CampaignReason.ITEMS_REOPENED, "4 items")]
         game.write(lambda c: owner.set_status(c, game.number, "running", game.clock()))
         while game.all_answer(1):
             pass

@@ -12,6 +12,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import sqlalchemy as sa
 
 from crowdtree.core.errors import CrowdtreeError
+from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.rules.stalled_items import StalledItems
 from crowdtree.server.rules.trust import Trusting
 from crowdtree.server.settings.model import Settings
@@ -382,7 +383,7 @@ def test_new_items_are_new_again(tmp_path: Any) -> None:
 
 
 def test_a_finished_campaign_is_paused_where_items_are_open_again(desk: Desk) -> None:
-    status = sa.select(campaigns.c.status, campaigns.c.status_reason)
+    status = sa.select(campaigns.c.status, campaigns.c.reason, campaigns.c.reason_detail)
     desk.withdraw("i2")
     more = [{"task": "more", "payload": "{}", "gold": None}]
     desk.write(lambda c: owner.add_items(c, desk.number, more))
@@ -393,9 +394,7 @@ def test_a_finished_campaign_is_paused_where_items_are_open_again(desk: Desk) ->
     desk.reopen("i2")  # its answers give a label at once
     assert desk.read(status)[0][0] == "finished"
     desk.correct({"more": None})
-    assert desk.read(status) == [
-        ("paused", "1 label by hand taken back: resume to ask about the items")
-    ]
+    assert desk.read(status) == [("paused", CampaignReason.LABELS_UNDONE, "1 label")]
     desk.settle()
 
 

@@ -18,6 +18,7 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.fixed_plan import Plan
 from crowdtree.core.rng import generator
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.server.reasons import CampaignReason, WorkerReason
 from crowdtree.server.rules import finishing
 from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.rules.stalled_items import AWAY_SECONDS, Findings, StalledItems
@@ -28,7 +29,7 @@ from crowdtree.server.store.corrections.excluding import exclude, include
 from crowdtree.server.store.corrections.labelling import correct
 from crowdtree.server.store.corrections.reopening import reopen
 from crowdtree.server.store.db.activity import list_activity
-from crowdtree.server.store.db.campaign_row import LEFT_TO_OWNER, get_campaign, tally, touch
+from crowdtree.server.store.db.campaign_row import get_campaign, tally, touch
 from crowdtree.server.store.db.tables import (
     answers,
     credentials,
@@ -50,6 +51,7 @@ from tests.storelab import join_openly
 
 PROBLEM = ct.Problem(["a", "b"], None, ["q", "r"], [[0, 1], [0, 1]], 0.1)
 ADAPTIVE = AdaptivePolicy(PROBLEM, target_error=0.15, max_answers=10, strict=False)
+LEFT_TO_OWNER = CampaignReason.LEFT_TO_OWNER
 SHORT = AdaptivePolicy(PROBLEM, target_error=0.15, max_answers=4, strict=False)
 PLAN = PlanPolicy(ct.design(PROBLEM), "curtailed")
 
@@ -135,7 +137,7 @@ class Newcomers:
     @property
     def status(self) -> tuple[str, str]:
         found = self.store.read(lambda c: get_campaign(c, self.number))
-        return found.status, found.status_reason
+        return found.status, found.reason
 
     def agrees(self) -> None:
         assert self.store.read(partial(verify, number=self.number))["differences"] == []
@@ -220,7 +222,7 @@ def test_a_burst_of_strangers_labels_nothing(url: str, policy: Any) -> None:
         assert lab.work(*strangers, wrong=True, seconds=0.1) >= 40
         lab.look()
         assert lab.labelled == 0
-        paused = sa.select(workers.c.id).where(workers.c.status_reason.startswith("suspected"))
+        paused = sa.select(workers.c.id).where(workers.c.reason == WorkerReason.SUSPECTED)
         assert lab.rows(paused)
         lab.agrees()
         said = lab.store.read(partial(list_activity, number=lab.number))
@@ -381,7 +383,7 @@ def test_the_owner_is_told_once_by_several_processes(url: str) -> None:
         lab.work(lab.join(), lab.join())
         lab.trusting.look(lab.store, lab.number, lab.settings)
         for process in (lab.maintenance, Maintenance(lab.store.clock)):
-            before = (lab.number, lab.settings, "")
+            before = (lab.number, lab.settings, ("", ""))
             lab.store.write(lambda c, p=process, b=before: p._check_running(c, *b))
         assert lab.status == ("running", LEFT_TO_OWNER)
         said = lab.store.read(partial(list_activity, number=lab.number))
@@ -505,9 +507,12 @@ def test_an_item_does_not_wait_forever_for_people_who_are_known_no_longer(
         counts = lab.store.read(lambda c: tally(c, lab.number))
         assert (counts["set aside"], counts.get("labelled", 0), lab.held) == (1, 0, 0)
         lab.look()
-        (status,) = lab.rows(sa.select(status_of.c.status, status_of.c.status_reason))
+        (status,) = lab.rows(
+            sa.select(status_of.c.status, status_of.c.reason, status_of.c.reason_detail)
+        )
         assert status.status == "paused", "strangers must not finish a campaign"
-        assert "because nobody known supports their labels" in status.status_reason
+        assert status.reason == CampaignReason.MOSTLY_SET_ASIDE
+        assert status.reason_detail == "nobody known supports their labels"
         lab.agrees()
 
 
@@ -645,7 +650,8 @@ def test_the_owner_clears_a_suspect(tmp_path: Any) -> None:
         mine = sa.select(workers).order_by(workers.c.id.desc()).limit(1)
         (row,) = lab.rows(mine)
         assert row.status == "paused"
-        assert row.status_reason.startswith("suspected: answers about")
+        assert row.reason == WorkerReason.SUSPECTED
+        assert row.reason_detail.startswith("answers about")
         excluded = sa.select(answers.c.id).where(answers.c.revised_fate == "excluded")
         assert len(lab.rows(excluded)) >= 10
         lab.agrees()

@@ -20,7 +20,8 @@ from crowdtree.cli.campaign.database import (
     opened_media,
 )
 from crowdtree.cli.options import AsJson, argument
-from crowdtree.cli.render.status import BUDGET_SPENT, status_lines
+from crowdtree.cli.render.status import status_lines
+from crowdtree.server.reasons import CampaignReason
 
 
 def start_verb(
@@ -115,12 +116,11 @@ def _next(database: str, found: list[dict[str, Any]]) -> str:
     if not found:
         return next_step(database, "campaign", "create", "example:animals")
     row = found[0]
-    left_to_owner = import_server("crowdtree.server.store.db.campaign_row").LEFT_TO_OWNER
-    if row["status"] == "running" and row["status_reason"] == left_to_owner:
+    if row["status"] == "running" and row["reason"] == CampaignReason.LEFT_TO_OWNER:
         return next_step(database, "campaign", "finish", row["id"])
     if not row["items"]["total"]:
         return next_step(database, "campaign", "items", row["id"], "items.csv")
-    if row["status"] in ("draft", "paused") and row["status_reason"] != BUDGET_SPENT:
+    if row["status"] in ("draft", "paused") and row["reason"] != CampaignReason.BUDGET_SPENT:
         return next_step(database, "campaign", "start", row["id"])
     if row["status"] in ("running", "paused") and not row["items"]["labelled"]:
         return next_step(database, "serve")

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crowdtree.core.text import amount, duration, number, percent, plural
-
-BUDGET_SPENT = "the budget is spent"
-"""Why a campaign was paused that cannot go on as it is."""
+from crowdtree.server.reasons import CampaignReason
 
 
 def status_lines(row: dict[str, Any]) -> list[str]:
@@ -49,7 +47,7 @@ def _ahead(row: dict[str, Any]) -> str:
 
 def _attention(row: dict[str, Any]) -> str:
     found = []
-    if row["status_reason"] == BUDGET_SPENT:
+    if row["reason"] == CampaignReason.BUDGET_SPENT:
         found.append("raise the budget on the page Links and settings, or finish")
     if row["items"]["set_aside"]:
         found.append(f"{plural(row['items']['set_aside'], 'item')} set aside")

@@ -9,7 +9,7 @@ answers so far, `findings` what they say, `records` the alarms and revisions.
 """
 
 from crowdtree.policies.monitor.past import PEOPLE, Past, PastItem, Remembered, Said
-from crowdtree.policies.monitor.records import Alarm, Finding, Revision, Score, Subject
+from crowdtree.policies.monitor.records import Alarm, Finding, Occasion, Revision, Score, Subject
 from crowdtree.policies.monitor.watch import GROWTH, Monitor
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Alarm",
     "Finding",
     "Monitor",
+    "Occasion",
     "Past",
     "PastItem",
     "Remembered",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 from crowdtree.core.text import number, percent, plural
 from crowdtree.policies.base import Policy
 from crowdtree.policies.revising import revised, table_of
 
-__all__ = ["Alarm", "Finding", "Revision", "Score", "Subject"]
+__all__ = ["Alarm", "Finding", "Occasion", "Revision", "Score", "Subject"]
 
 Subject = Literal["table", "question", "class", "kind", "dependence", "prior"]
 
@@ -90,6 +91,17 @@ class Finding(NamedTuple):
         )
 
 
+class Occasion(StrEnum):
+    """What makes a revision of a table due."""
+
+    ALARM = "alarm"
+    ANSWERS = "answers"
+    """Many more have come since the last revision."""
+    EXCLUSION = "exclusion"
+    """Answers were excluded or included since."""
+    REQUEST = "asked for"
+
+
 @dataclass(frozen=True, eq=False)
 class Revision:
     """A table that replaces the assumed one from some answer on: an event of the campaign.
@@ -99,20 +111,19 @@ class Revision:
     after
         Answers after which it holds.
     reason
-        ``"alarm"``, ``"answers"`` when many more have come since the last one, or ``"exclusion"``
-        when answers were excluded or included since.
+        What made it due.
     table
         The table, as :meth:`crowdtree.policies.revising.Table.to_dict` writes it.
 
     Examples
     --------
-    >>> revision = Revision(after=120, reason="alarm", table={})
+    >>> revision = Revision(after=120, reason=Occasion.ALARM, table={})
     >>> Revision.from_dict(revision.to_dict()).after
     120
     """
 
     after: int
-    reason: str
+    reason: Occasion
     table: Mapping[str, Any]
 
     def apply(self, policy: Policy[Any]) -> Policy[Any]:
@@ -126,4 +137,4 @@ class Revision:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Revision:
         """Read what :meth:`to_dict` wrote."""
-        return cls(int(data["after"]), str(data["reason"]), data["table"])
+        return cls(int(data["after"]), Occasion(data["reason"]), data["table"])

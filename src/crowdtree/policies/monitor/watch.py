@@ -17,7 +17,7 @@ from crowdtree.policies.base import Answer, FloatArray, Policy, check_answer
 from crowdtree.policies.monitor.bets import ALIKE, CHANCES, SHARES, After, Bets, ItemBets, Key
 from crowdtree.policies.monitor.findings import find
 from crowdtree.policies.monitor.past import PEOPLE, Past, Remembered, Said
-from crowdtree.policies.monitor.records import Alarm, Finding, Revision, Score
+from crowdtree.policies.monitor.records import Alarm, Finding, Occasion, Revision, Score
 from crowdtree.policies.revising import ITEMS_PER_CLASS, Estimated, Gathered, estimate, table_of
 
 __all__ = ["GROWTH", "Monitor"]
@@ -77,7 +77,7 @@ class Monitor(HtmlShown):
     >>> for item in range(20):
     ...     for value in (1, 1, 0, 1):
     ...         _ = monitor.observe(f"item {item}", Answer(0, value))
-    >>> monitor.alarms[0].subject, monitor.due
+    >>> monitor.alarms[0].subject, str(monitor.due)
     ('table', 'alarm')
     >>> monitor.revise().after
     80
@@ -351,18 +351,18 @@ class Monitor(HtmlShown):
     # ---------------------------------------------------------------- revising
 
     @property
-    def due(self) -> str:
-        """Why the table is to be revised now: ``"alarm"``, ``"answers"``, or empty if it is not."""
+    def due(self) -> Occasion | None:
+        """Why the table is to be revised now, or ``None`` if it is not."""
         if not self.adapt or not self.alarms:
-            return ""
+            return None
         if not self.revised_after:
-            return "alarm"
-        return "answers" if self.answers >= GROWTH * self.revised_after else ""
+            return Occasion.ALARM
+        return Occasion.ANSWERS if self.answers >= GROWTH * self.revised_after else None
 
-    def revise(self, reason: str | None = None) -> Revision:
+    def revise(self, reason: Occasion | None = None) -> Revision:
         """Estimate the table again; from now on :attr:`policy` is the revised one."""
         table = self.estimate().table
-        made = Revision(self.answers, reason or self.due or "asked for", table.to_dict())
+        made = Revision(self.answers, reason or self.due or Occasion.REQUEST, table.to_dict())
         self.adopt(made)
         return made
 

@@ -12,6 +12,7 @@ from crowdtree.campaign.events import Checked
 from crowdtree.campaign.reasons import Reason
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import percent, plural
+from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.audits.feeding import calibrated, checked_truths
 from crowdtree.server.store.audits.report import audit_summary
@@ -38,15 +39,13 @@ FAR = 1.5
 FEW_CHECKS = 20
 """Checks before that estimate is looked at."""
 AT_ONCE = 200
-WAITING = "waiting for checks"
-ASKING = "asking again about the least certain items"
 
 
-class Standing(NamedTuple):
-    """Why a campaign whose items are all labelled does not finish; empty if it may."""
+class FinishCheck(NamedTuple):
+    """Why a campaign whose items are all labelled does not finish; no reason if it may."""
 
-    reason: str
-    out_of_reach: bool = False
+    reason: CampaignReason = CampaignReason.NONE
+    detail: str = ""
     claims: JsonObject | None = None
     """What is certified, for those who are told."""
 
@@ -58,23 +57,23 @@ class Certifying:
         self.cache = cache
         self.audits = AuditCache()
 
-    def step(self, connection: Connection, number: int) -> Standing:
+    def step(self, connection: Connection, number: int) -> FinishCheck:
         """Do what is due in a campaign whose items are all labelled."""
         campaign = get_campaign(connection, number, lock=True)
         wanted = campaign.settings.finish.max_wrong_labels
         labelled = tally(connection, number).get(ItemStatus.LABELLED.label, 0)
         if wanted is None or not labelled:
-            return Standing("")
+            return FinishCheck()
         row = latest_audit(connection, number)  # what it certifies is corrected afterwards
         if self._correct(connection, number):
-            return Standing(WAITING)
+            return FinishCheck(CampaignReason.WAITING_FOR_CHECKS)
         if row is None or self._is_outdated(connection, row, labelled, wanted):
             now = self.cache.clock()
             row = checking.start(connection, number, wanted, now, actor="server")
         if certified(row) <= wanted:
-            return Standing("", claims={"text": sum_up(row.claims), **_told(row, wanted)})
+            return FinishCheck(claims={"text": sum_up(row.claims), **_told(row, wanted)})
         if self._may_be_reached(connection, campaign, row, wanted):
-            return Standing(WAITING)
+            return FinishCheck(CampaignReason.WAITING_FOR_CHECKS)
         return self._ask_again(connection, campaign, row, wanted)
 
     def _may_be_reached(
@@ -138,7 +137,7 @@ class Certifying:
 
     def _ask_again(
         self, connection: Connection, campaign: Campaign, row: AuditRow, wanted: float
-    ) -> Standing:
+    ) -> FinishCheck:
         """Calibrate by the checks and ask more about items above a lower error, or say why not."""
         number = campaign.id
         rounds = sum("audit" in entry["reason"] for entry in list_revisions(connection, number))
@@ -157,7 +156,7 @@ class Certifying:
             return _out_of_reach(wanted, str(error), row)
         if revised == campaign.revision:
             return _out_of_reach(wanted, "no question is left that would tell more", row)
-        return Standing(ASKING)
+        return FinishCheck(CampaignReason.ASKING_AGAIN)
 
     def _why_not(self, connection: Connection, campaign: Campaign, rounds: int) -> str:
         """Why more answers cannot help; empty if they may."""
@@ -187,13 +186,13 @@ def _reason(row: AuditRow, wanted: float, target: float) -> str:
     )
 
 
-def _out_of_reach(wanted: float, why: str, row: AuditRow) -> Standing:
+def _out_of_reach(wanted: float, why: str, row: AuditRow) -> FinishCheck:
     now = percent(certified(row))
     text = (
         f"at most {percent(wanted)} wrong labels cannot be reached with these people and "
         f"questions: {why}; certified so far: at most {now}"
     )
-    return Standing(text, out_of_reach=True, claims=_told(row, wanted))
+    return FinishCheck(CampaignReason.OUT_OF_REACH, text, _told(row, wanted))
 
 
 def _told(row: AuditRow, wanted: float) -> JsonObject:

@@ -14,16 +14,13 @@ from sqlalchemy.engine import Connection
 from crowdtree.campaign.events import Concluded
 from crowdtree.campaign.reasons import Reason
 from crowdtree.learning.trust import MAJORITY
-from crowdtree.server.rules.certificates import ASKING, Certifying, Standing
+from crowdtree.server.reasons import CampaignReason
+from crowdtree.server.rules.certificates import Certifying, FinishCheck
 from crowdtree.server.rules.revised_items import Revising
 from crowdtree.server.settings.model import Settings, stored_settings
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import note
-from crowdtree.server.store.db.campaign_row import (
-    LEFT_TO_OWNER,
-    get_campaign,
-    tally,
-)
+from crowdtree.server.store.db.campaign_row import get_campaign, tally
 from crowdtree.server.store.db.sql import Sql, exists, fetch_ids
 from crowdtree.server.store.db.states import ItemStatus, in_states
 from crowdtree.server.store.db.tables import budgets, campaigns
@@ -68,6 +65,10 @@ ANY_ON_STRANGERS = Sql(f"{ON_STRANGERS} LIMIT 1")
 IS_ON_STRANGERS = Sql(f"{ON_STRANGERS} AND items.id = :item")
 
 
+ANNOUNCED = (CampaignReason.OUT_OF_REACH, CampaignReason.LEFT_TO_OWNER)
+"""Reasons of which owners are notified."""
+
+
 class Maintenance:
     """Revises and finishes campaigns, pauses those without money, and applies judgements."""
 
@@ -82,7 +83,10 @@ class Maintenance:
         """Do one round; true when there is more to do at once."""
         rows = connection.execute(
             sa.select(
-                *(campaigns.c[name] for name in ("id", "status", "status_reason", "settings"))
+                *(
+                    campaigns.c[name]
+                    for name in ("id", "status", "reason", "reason_detail", "settings")
+                )
             ).where(campaigns.c.status.in_(["running", "finishing"]))
         ).all()
         more = apply_judgements(connection, self.cache)
@@ -100,7 +104,8 @@ class Maintenance:
                 if row.status == "finishing":
                     return self._finish(connection, row.id)
                 settings = stored_settings(row.settings)
-                return self._check_running(connection, row.id, settings, row.status_reason)
+                before = (row.reason, row.reason_detail)
+                return self._check_running(connection, row.id, settings, before)
         except (ArithmeticError, LookupError, TypeError, ValueError):
             log.exception("the maintenance of campaign %d failed", row.id)
             return False
@@ -151,7 +156,7 @@ class Maintenance:
         unit.write()
 
     def _check_running(
-        self, connection: Connection, number: int, settings: Settings, said: str
+        self, connection: Connection, number: int, settings: Settings, before: tuple[str, str]
     ) -> bool:
         """Finish a campaign without open items, pause one without money; true if more is due."""
         now = self.cache.clock()
@@ -159,28 +164,29 @@ class Maintenance:
         unfinished = unfinished or self._may_be_revised(connection, number, settings)
         over = settings.finish.automatically and not unfinished
         # counted once: while a campaign waits, nothing is set aside
-        if over and not said and (text := _set_aside_by_people(connection, number)):
-            set_status(connection, number, "paused", now, text, "server")
-            note(connection, now, "skipped away", number, {"text": text}, "server")
+        if over and not before[0] and (text := _set_aside_by_people(connection, number)):
+            reason = CampaignReason.MOSTLY_SET_ASIDE
+            set_status(connection, number, "paused", now, reason, text, "server")
+            note(connection, now, "skipped away", number, {"text": reason.text(text)}, "server")
             return False
-        waiting = self._standing(connection, number, settings) if over else Standing("")
-        if over and not waiting.reason:
-            if waiting.claims is not None:
-                note(connection, now, "certified", number, waiting.claims, "server")
+        check = self._check(connection, number, settings) if over else FinishCheck()
+        if over and not check.reason:
+            if check.claims is not None:
+                note(connection, now, "certified", number, check.claims, "server")
             set_status(connection, number, "finished", now, actor="server")
             return False
-        if waiting.reason != said:
-            seen = {"id": number, "status": "running", "status_reason": said}
-            change = campaigns.update().filter_by(**seen).values(status_reason=waiting.reason)
-            if not connection.execute(change).rowcount:
+        if (check.reason, check.detail) != before:
+            seen = {"id": number, "status": "running", "reason": before[0]}
+            seen["reason_detail"] = before[1]
+            values = {"reason": check.reason, "reason_detail": check.detail}
+            if not connection.execute(campaigns.update().filter_by(**seen).values(values)).rowcount:
                 return True  # another process was faster
-            if waiting.out_of_reach:
-                detail = {"text": waiting.reason, **(waiting.claims or {})}
-                note(connection, now, "out of reach", number, detail, "server")
-            if waiting.reason == LEFT_TO_OWNER:
-                note(connection, now, "left to owner", number, {"text": waiting.reason}, "server")
+            if check.reason in ANNOUNCED:
+                text = check.reason.text(check.detail)
+                detail = {"text": text, **(check.claims or {})}
+                note(connection, now, check.reason, number, detail, "server")
         if over or settings.money.budget is None:
-            return waiting.reason == ASKING
+            return check.reason is CampaignReason.ASKING_AGAIN
         budget = connection.execute(
             sa.select(budgets).where(budgets.c.campaign_id == number)
         ).one_or_none()
@@ -189,19 +195,21 @@ class Maintenance:
             and not budget.reserved
             and budget.spent + settings.money.price_micros > budget.cap
         ):
-            set_status(connection, number, "paused", now, "the budget is spent", "server")
+            set_status(
+                connection, number, "paused", now, CampaignReason.BUDGET_SPENT, actor="server"
+            )
             note(connection, now, "budget spent", number, actor="server")
         return False
 
-    def _standing(self, connection: Connection, number: int, settings: Settings) -> Standing:
+    def _check(self, connection: Connection, number: int, settings: Settings) -> FinishCheck:
         """Why a campaign whose items are all labelled does not finish."""
         if settings.finish.max_wrong_labels is not None:
             found = self.certifying.step(connection, number)
             if found.reason or found.claims is not None:
                 return found
         if settings.labels.require_trusted_answer and self._rests_on_strangers(connection, number):
-            return Standing(LEFT_TO_OWNER)
-        return Standing("")
+            return FinishCheck(CampaignReason.LEFT_TO_OWNER)
+        return FinishCheck()
 
     def _rests_on_strangers(self, connection: Connection, number: int) -> bool:
         """Whether some label has no answer of anybody whom more than the majority confirms."""
@@ -231,8 +239,4 @@ def _set_aside_by_people(connection: Connection, number: int) -> str:
     }
     if sum(count.values()) <= labelled:
         return ""
-    why = " or ".join(words for words, items in count.items() if items)
-    return (
-        f"most items were set aside because {why}; look at the items and the workers, then reopen "
-        "items or finish the campaign"
-    )
+    return " or ".join(words for words, items in count.items() if items)

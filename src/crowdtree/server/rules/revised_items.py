@@ -8,6 +8,7 @@ from collections import Counter
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.sql import Sql, exists, fetch, fetch_ids, run_many
 from crowdtree.server.store.db.states import ItemStatus, in_states
@@ -120,5 +121,4 @@ class Revising:
             ids = connection.execute(sa.select(workers.c.id).where(*answered)).scalars()
             run_many(connection, sql.ADD_JUDGEMENT, (relearn(n)._asdict() for n in ids))
             if exists(connection, sql.ANY_UNFINISHED, campaign=campaign.id):
-                reason = "labels were withdrawn: resume to ask about their items again"
-                pause_finished(connection, campaign.id, now, reason)
+                pause_finished(connection, campaign.id, now, CampaignReason.LABELS_WITHDRAWN)

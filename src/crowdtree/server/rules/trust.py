@@ -18,15 +18,15 @@ from sqlalchemy.engine import Connection
 from crowdtree.campaign.events import Released
 from crowdtree.campaign.fold import extend
 from crowdtree.learning.trust import Answered, Suspicion, Trust, assess
+from crowdtree.server.reasons import WorkerReason
 from crowdtree.server.settings.model import Settings, stored_settings
 from crowdtree.server.store.corrections.excluding import exclude
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import get_campaign, last_line, touch
-from crowdtree.server.store.db.sql import Query, Sql, fetch_ids, fetch_sorted, run
-from crowdtree.server.store.db.statements import RELEASE_LEASES
+from crowdtree.server.store.db.sql import Query, Sql, fetch_ids, fetch_sorted
 from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import campaigns, workers
-from crowdtree.server.store.owner.people import SUSPECTED
+from crowdtree.server.store.db.worker_status import change_status
 from crowdtree.server.store.queries.monitor_log import tested, tested_policy
 from crowdtree.server.store.serving.cache import ServingCache
 from crowdtree.server.store.serving.settle import is_held_back, record, settle
@@ -125,7 +125,7 @@ class Trusting:
         connection: Connection,
     ) -> None:
         """Write who is known, and pause suspects."""
-        columns = (workers.c.id, workers.c.status, workers.c.status_reason, workers.c.known)
+        columns = (workers.c.id, workers.c.status, workers.c.reason, workers.c.known)
         mine = sa.select(*columns).where(workers.c.campaign_id == number)
         demoted, excluded = False, []
         for row in connection.execute(mine.with_for_update(key_share=True)).all():
@@ -135,7 +135,7 @@ class Trusting:
                 if settings.checks.pause_suspects and row.status == "active":
                     self._pause(connection, number, row.id, trust.suspected[row.id])
                     excluded.append(row.id)
-            elif row.status == "paused" and row.status_reason.startswith(SUSPECTED):
+            elif WorkerReason(row.reason).excludes_answers:
                 excluded += [row.id] * (row.id in present)  # answers that were still on their way
             elif row.id in present and row.known not in VOUCHED:
                 known = trust.known.get(row.id, "")
@@ -154,10 +154,7 @@ class Trusting:
     ) -> None:
         """Pause a worker, and tell the owner why."""
         now = self.clock()
-        reason = f"{SUSPECTED}: {suspicion.text}"
-        change = workers.update().where(workers.c.id == worker)
-        connection.execute(change.values(status="paused", status_reason=reason))
-        run(connection, RELEASE_LEASES, workers=[worker])
+        change_status(connection, [worker], "paused", WorkerReason.SUSPECTED, suspicion.text)
         detail = {"worker": worker, "rule": suspicion.rule, "text": suspicion.text}
         note(connection, now, "suspect", number, detail, "server")
 

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.core.errors import CrowdtreeError
-from crowdtree.policies.monitor import GROWTH, Finding, Monitor, Revision
+from crowdtree.policies.monitor import GROWTH, Finding, Monitor, Occasion, Revision
 from crowdtree.policies.revising import table_of
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import note
@@ -56,8 +56,6 @@ CLAIM_SECONDS = 30.0
 """How long a process that is gone keeps others from reading the log of its campaigns."""
 FEW_FINDINGS = 3
 MOST_TEXT = 2000
-EXCLUSION = "exclusion"
-"""Why a table is estimated again after answers were excluded or included."""
 
 
 class Snapshot(NamedTuple):
@@ -223,7 +221,7 @@ class Watching:
         """Compare new answers of a campaign with its table, up to a revision or the time limit."""
         if row.last_answer_id >= self.complete:
             return None
-        state = sql.CampaignState(row.id, row.version, row.status, row.status_reason)
+        state = sql.CampaignState(row.id, row.version, row.status)
         campaign = self.cache.campaign(connection, state)
         watched, past = self._monitor(connection, campaign)
         stored = _stored_revisions(connection, campaign, watched)
@@ -351,8 +349,8 @@ def _to_watch() -> sa.Select[Any]:
     return sa.select(*columns).select_from(joined).where(sa.or_(running, ended))
 
 
-def _due(watched: Watched, status: str) -> str:
-    """Why the table is to be estimated now; empty if it is not.
+def _due(watched: Watched, status: str) -> Occasion | None:
+    """Why the table is to be estimated now, or ``None`` if it is not.
 
     After an exclusion it is estimated again at once, and in a finished campaign as well, but not
     before all the answers that are left have been read.
@@ -361,8 +359,8 @@ def _due(watched: Watched, status: str) -> str:
     monitor = watched.monitor
     if estimate_at and not monitor.revised_after:
         due = monitor.adapt and monitor.answers and watched.position >= estimate_at
-        return EXCLUSION if due and status in ("running", "finished") else ""
-    return monitor.due if status == "running" else ""
+        return Occasion.EXCLUSION if due and status in ("running", "finished") else None
+    return monitor.due if status == "running" else None
 
 
 def _find(watched: Watched, now: bool) -> None:
@@ -375,9 +373,9 @@ def _find(watched: Watched, now: bool) -> None:
 def _words(watched: Watched, revision: Revision) -> str:
     """Say why the table was revised, and what the answers say."""
     first = f"estimated again from {revision.after:,} answers"
-    if revision.reason == "alarm":
+    if revision.reason is Occasion.ALARM:
         first = str(watched.monitor.alarms[0])
-    elif revision.reason == EXCLUSION:
+    elif revision.reason is Occasion.EXCLUSION:
         first = "estimated again, because other answers count"
     said = [str(found) for found in watched.findings if found.differs]
     return "; ".join([first, *said[:FEW_FINDINGS]])[:MOST_TEXT]
@@ -397,5 +395,5 @@ def _stored_revisions(
     for row in rows:
         reason = json.loads(row.reason)
         table = table_of(read_policy(row.problem, row.policy)).to_dict()
-        made[reason["last_answer_id"]] = Revision(reason["answers"], reason["why"], table)
+        made[reason["last_answer_id"]] = Revision(reason["answers"], Occasion(reason["why"]), table)
     return made

@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.campaign.events import Corrected
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural, short
+from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.store.corrections.common import (
     FoundItem,
     begin,
@@ -81,8 +82,8 @@ def correct(
     unit.write()
     made["opened"] = unit.opened[number]
     if reopened and campaign.status == "finished":
-        text = f"{plural(reopened, 'label')} by hand taken back: resume to ask about the items"
-        pause_finished(connection, number, now, text)
+        count = plural(reopened, "label")
+        pause_finished(connection, number, now, CampaignReason.LABELS_UNDONE, count)
     return made
 
 

@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.campaign.events import Reopened
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural, short
+from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.store.corrections.common import AT_ONCE, begin, find_items
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import get_campaign, touch
@@ -77,6 +78,6 @@ def reopen(
     tasks = [item.task for item in found]
     note(connection, now, "reopen", number, {"items": len(tasks), "tasks": tasks})
     if campaign.status == "finished" and any(not item.closed for item in found):
-        reason = f"{plural(len(found), 'item')} reopened: resume to ask about them"
-        pause_finished(connection, number, now, reason)
+        count = plural(len(found), "item")
+        pause_finished(connection, number, now, CampaignReason.ITEMS_REOPENED, count)
     return len(found)

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.io.documents import problem_from_dict, problem_to_dict
 from crowdtree.policies import policy_from_dict
+from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.settings.model import Settings, stored_settings
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.sql import run_many
@@ -20,8 +21,6 @@ from crowdtree.server.store.errors import NotFound
 from crowdtree.server.store.types import AnyPolicy, JsonObject
 
 CampaignStatus = Literal["draft", "running", "paused", "finishing", "finished"]
-LEFT_TO_OWNER = "waiting for you to finish it: some labels rest on strangers alone"
-"""Why a campaign whose items all have their label goes on running."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,8 @@ class CampaignSummary:
     id: int
     name: str
     status: CampaignStatus
-    status_reason: str
+    reason: CampaignReason
+    reason_detail: str
     version: int
     created_at: float
     started_at: float | None
@@ -40,11 +40,18 @@ class CampaignSummary:
     @property
     def state(self) -> sql.CampaignState:
         """What changes while it runs."""
-        return sql.CampaignState(self.id, self.version, self.status, self.status_reason)
+        return sql.CampaignState(self.id, self.version, self.status)
+
+    @property
+    def status_reason(self) -> str:
+        """Why it has its status, in words."""
+        return self.reason.text(self.reason_detail)
 
     def to_dict(self) -> JsonObject:
         """Write the campaign as plain JSON."""
-        return asdict(self)
+        values = asdict(self)
+        del values["reason_detail"]
+        return {**values, "status_reason": self.status_reason}
 
 
 @dataclass(frozen=True)
@@ -89,13 +96,15 @@ def get_campaign(connection: Connection, number: int, lock: bool = False) -> Cam
         raise NotFound(f"campaign {number} does not exist")
     found = dict(row._mapping)
     found |= {name: json.loads(found[name]) for name in ("problem", "policy")}
-    return Campaign(**{**found, "settings": stored_settings(found["settings"])})
+    found |= {"settings": stored_settings(found["settings"])}
+    return Campaign(**{**found, "reason": CampaignReason(found["reason"])})
 
 
 def list_campaigns(connection: Connection) -> list[CampaignSummary]:
     """List all campaigns, the newest first."""
     rows = connection.execute(sa.select(*_SUMMARY).order_by(campaigns.c.id.desc()))
-    return [CampaignSummary(*row) for row in rows]
+    named = (row._asdict() for row in rows)
+    return [CampaignSummary(**{**row, "reason": CampaignReason(row["reason"])}) for row in named]
 
 
 def definition_of(policy: AnyPolicy) -> dict[str, str]:

@@ -66,7 +66,6 @@ class Worker(NamedTuple):
     id: int
     campaign_id: int
     status: str
-    status_reason: str
     question: int | None
     last_question: int
     used_skill: float
@@ -78,7 +77,6 @@ class Worker(NamedTuple):
     trained: int
     campaign_version: int
     campaign_status: str
-    campaign_reason: str
 
     @property
     def preferred(self) -> int:
@@ -88,9 +86,7 @@ class Worker(NamedTuple):
     @property
     def campaign(self) -> CampaignState:
         """What the row says about the campaign."""
-        return CampaignState(
-            self.campaign_id, self.campaign_version, self.campaign_status, self.campaign_reason
-        )
+        return CampaignState(self.campaign_id, self.campaign_version, self.campaign_status)
 
     def may_answer(self, question: int) -> bool:
         """Whether the worker can be asked a question: any, or the only one of a dedicated one."""
@@ -103,7 +99,6 @@ class CampaignState(NamedTuple):
     id: int
     version: int
     status: str
-    status_reason: str
 
 
 class Definition(NamedTuple):
@@ -162,18 +157,16 @@ class BudgetRow(NamedTuple):
 WORKERS = Query(
     Worker,
     """SELECT credentials.token_hash, credentials.role, credentials.expires_at,
-    workers.id, workers.campaign_id, workers.status, workers.status_reason, workers.question,
+    workers.id, workers.campaign_id, workers.status, workers.question,
     workers.last_question, workers.used_skill, workers.known, workers.answers, workers.skips,
     workers.lapses, workers.consent, workers.trained,
     campaigns.version AS campaign_version,
-    campaigns.status AS campaign_status, campaigns.status_reason AS campaign_reason
+    campaigns.status AS campaign_status
     FROM credentials JOIN workers ON workers.id = credentials.worker_id
     JOIN campaigns ON campaigns.id = workers.campaign_id
     WHERE credentials.token_hash IN :hashes AND credentials.revoked_at IS NULL""",
 )
-CAMPAIGNS = Query(
-    CampaignState, "SELECT id, version, status, status_reason FROM campaigns WHERE id IN :ids"
-)
+CAMPAIGNS = Query(CampaignState, "SELECT id, version, status FROM campaigns WHERE id IN :ids")
 EXCLUSIONS = Query(
     Exclusion,
     """SELECT worker_id, first_answer_id, last_answer_id, revision, lifted_revision
@@ -520,7 +513,7 @@ class WorkerRecord(NamedTuple):
     id: int
     campaign_id: int
     status: str
-    status_reason: str
+    reason: str
     skill: float
     precision: float
     used_skill: float
@@ -549,13 +542,13 @@ TAKE_JUDGEMENTS = Query(
 )
 LOCK_RECORDS = Query(
     WorkerRecord,
-    """SELECT id, campaign_id, status, status_reason, skill, precision, used_skill, gold_right,
+    """SELECT id, campaign_id, status, reason, skill, precision, used_skill, gold_right,
     gold_asked, agreed, judged FROM workers WHERE id IN :ids ORDER BY id {lock workers}""",
 )
 SAVE_RECORD = many(
     """UPDATE workers SET gold_right = :gold_right, gold_asked = :gold_asked, agreed = :agreed,
-    judged = :judged, skill = :skill, precision = :precision, used_skill = :used_skill,
-    status = :status, status_reason = :status_reason WHERE id = :id"""
+    judged = :judged, skill = :skill, precision = :precision, used_skill = :used_skill
+    WHERE id = :id"""
 )
 ADD_TALLY = many(
     """INSERT INTO tallies (campaign_id, name, shard, value)

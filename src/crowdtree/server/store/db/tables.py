@@ -16,7 +16,7 @@ from sqlalchemy.types import TypeEngine
 
 from crowdtree.server.store.db.states import LIVE_LEASES, LeaseState
 
-SCHEMA_VERSION = "4"
+SCHEMA_VERSION = "5"
 """To be increased with every change of the tables."""
 metadata = sa.MetaData(
     naming_convention={
@@ -73,7 +73,8 @@ campaigns = sa.Table(
     _id(),
     _text("name"),
     _text("status", "draft"),
-    _text("status_reason"),
+    _text("reason"),  # why it has its status
+    _text("reason_detail"),
     _text("problem"),
     _text("policy"),
     _text("settings", "{}"),
@@ -238,7 +239,8 @@ workers = sa.Table(
     _text("name"),
     sa.Column("external_id", sa.Text),
     _text("status", "active"),
-    _text("status_reason"),
+    _text("reason"),  # why it has its status
+    _text("reason_detail"),
     sa.Column("question", sa.Integer),
     _count("last_question"),
     _number("skill", sa.Float),

@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.campaign.view import check_people
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.languages import CLASS, EXPLANATION, NAMED, QUESTION
+from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.settings.model import Settings, about
 from crowdtree.server.settings.money import MICRO
 from crowdtree.server.store.db import statements as sql
@@ -202,7 +203,8 @@ def set_status(
     number: int,
     status: CampaignStatus,
     now: float,
-    reason: str = "",
+    reason: CampaignReason = CampaignReason.NONE,
+    detail: str = "",
     actor: Actor = "owner",
 ) -> Campaign:
     """Start, pause, resume or finish a campaign."""
@@ -232,10 +234,16 @@ def set_status(
     connection.execute(
         campaigns.update()
         .where(campaigns.c.id == number)
-        .values(status=status, status_reason=reason, started_at=started, finished_at=finished)
+        .values(
+            status=status,
+            reason=reason,
+            reason_detail=detail,
+            started_at=started,
+            finished_at=finished,
+        )
     )
     action = "finished" if status == "finished" else VERBS[status]
-    note(connection, now, action, number, {"reason": reason} if reason else {}, actor)
+    note(connection, now, action, number, {"reason": reason.text(detail)} if reason else {}, actor)
     return get_campaign(connection, number)
 
 
@@ -258,16 +266,18 @@ def stored_items(
     return {row.task: StoredItem(*row) for row in rows}
 
 
-def pause_finished(connection: Connection, number: int, now: float, reason: str) -> None:
+def pause_finished(
+    connection: Connection, number: int, now: float, reason: CampaignReason, detail: str = ""
+) -> None:
     """Pause a finished campaign some of whose items are open again.
 
     Nothing is asked or paid before the owner resumes it.
     """
     mine = (campaigns.c.id == number, campaigns.c.status == "finished")
     changed = campaigns.update().where(*mine)
-    changed = changed.values(status="paused", status_reason=reason, finished_at=None)
+    changed = changed.values(status="paused", reason=reason, reason_detail=detail, finished_at=None)
     if connection.execute(changed).rowcount:
-        note(connection, now, "reopened", number, {"text": reason}, "server")
+        note(connection, now, "reopened", number, {"text": reason.text(detail)}, "server")
 
 
 def add_items(connection: Connection, number: int, rows: Sequence[Mapping[str, object]]) -> int:

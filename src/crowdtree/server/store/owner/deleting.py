@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.core.errors import CrowdtreeError
+from crowdtree.server.reasons import WorkerReason
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import (
@@ -28,7 +29,6 @@ from crowdtree.server.store.db.tables import (
 )
 from crowdtree.server.store.owner.people import check_worker, set_worker_status
 
-ERASED = "personal data deleted"
 IN_USE = ("running", "finishing")
 PARENTS = {"worker_id": workers, "webhook_id": webhooks, "item_id": items, "audit_id": audits}
 """Columns by which a row belongs to a campaign, where it does not name the campaign."""
@@ -60,7 +60,7 @@ def erase_worker(connection: Connection, number: int, worker: int, now: float) -
     set_worker_status(connection, number, worker, "blocked", now)
     connection.execute(credentials.delete().where(credentials.c.worker_id == worker))
     nothing = {"name": "", "external_id": None, "network": "", "details": "{}"}
-    connection.execute(workers.update().where(mine).values(**nothing, status_reason=ERASED))
+    connection.execute(workers.update().where(mine).values(**nothing, reason=WorkerReason.ERASED))
     names = {text: f"w{worker}" for text in known if text}
     own = known.external_id if len(known.external_id or "") >= LEAST_ID else ""
     said = names | _forget_reports(connection, worker)

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.participants import check_participant, verify_participant
-from crowdtree.server.store.db.campaign_row import LEFT_TO_OWNER, Campaign
+from crowdtree.server.store.db.campaign_row import Campaign
 from crowdtree.server.store.db.tables import workers
 from crowdtree.server.store.derived import network_mark, signing_key
 from crowdtree.server.store.errors import Refused
@@ -101,7 +101,7 @@ def _known(connection: Connection, number: int, participant: str | None) -> int 
 def _check_limits(connection: Connection, campaign: Campaign, mark: str, now: float) -> None:
     """Refuse a new worker where the campaign is over or has enough people."""
     over = campaign.status in ("finishing", "finished")
-    if over or campaign.status_reason == LEFT_TO_OWNER:
+    if over or campaign.reason.ends_joining:
         raise Refused("over")
     people = campaign.settings.people
     by_link = workers.c.network != ""

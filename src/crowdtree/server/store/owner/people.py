@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import Ask
+from crowdtree.server.reasons import WorkerReason
 from crowdtree.server.store.db.activity import note
-from crowdtree.server.store.db.sql import run
-from crowdtree.server.store.db.statements import RELEASE_LEASES
 from crowdtree.server.store.db.states import GIVEN_BACK, LeaseState, split_lease
 from crowdtree.server.store.db.tables import credentials, leases, workers
+from crowdtree.server.store.db.worker_status import WorkerStatus, change_status
 from crowdtree.server.store.errors import NotFound
 from crowdtree.server.store.owner import tokens
 from crowdtree.server.store.owner.campaigns import MOST_NAME, storable
 from crowdtree.server.store.types import AnyPolicy
-
-WorkerStatus = Literal["active", "paused", "blocked"]
-SUSPECTED = "suspected"
-"""First word of the reason where the server paused a worker whom it suspects."""
 
 
 def invite(
@@ -128,16 +123,13 @@ def set_worker_status(
     What a paused or blocked worker holds is released, and the links of a blocked one stop working.
     """
     check_worker(connection, number, worker)
-    values = {"status": status, "status_reason": "" if status == "active" else "by the owner"}
-    mine = workers.c.id == worker
     if status == "active":  # the owner vouches for somebody whom the server suspected
-        suspected = workers.c.status_reason.startswith(SUSPECTED)
-        connection.execute(workers.update().where(mine, suspected).values(known="owner"))
-    connection.execute(workers.update().where(mine).values(**values))
+        suspected = (workers.c.id == worker, workers.c.reason == WorkerReason.SUSPECTED)
+        connection.execute(workers.update().where(*suspected).values(known="owner"))
+    reason = WorkerReason.NONE if status == "active" else WorkerReason.OWNER
+    change_status(connection, [worker], status, reason)
     if status == "blocked":
         tokens.revoke(connection, now, credentials.c.worker_id == worker)
-    if status != "active":
-        run(connection, RELEASE_LEASES, workers=[worker])
     note(connection, now, f"worker {status}", number, {"worker": worker})
 
 

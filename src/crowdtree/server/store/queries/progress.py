@@ -9,6 +9,7 @@ from typing import TypedDict
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.settings.money import MICRO
 from crowdtree.server.store.db.campaign_row import flows, get_campaign, tally
 from crowdtree.server.store.db.states import ITEM_STATUSES
@@ -36,7 +37,9 @@ class Progress(TypedDict):
     id: int
     name: str
     status: str
+    reason: CampaignReason
     status_reason: str
+    """The reason, in words."""
     items: dict[str, int]
     undecided: int
     waiting_for_workers: int
@@ -84,6 +87,7 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
         "id": number,
         "name": campaign.name,
         "status": campaign.status,
+        "reason": campaign.reason,
         "status_reason": campaign.status_reason,
         "items": {**items, "total": sum(items.values()) - items["gold"] - items["withdrawn"]},
         "undecided": counts.get("undecided", 0),

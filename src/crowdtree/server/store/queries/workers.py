@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.core.problem import Problem
+from crowdtree.server.reasons import WorkerReason
 from crowdtree.server.settings.money import MICRO
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import answers, campaigns, exclusions, items, labels, workers
@@ -32,7 +33,9 @@ class WorkerFacts(TypedDict):
     name: str
     external_id: str | None
     status: str
+    reason: WorkerReason
     status_reason: str
+    """The reason, in words."""
     known: str
     """Why the worker is known (``invited``, ``owner``, ``gold``, ``agreement`` or ``majority``);
     empty for a newcomer."""
@@ -69,6 +72,8 @@ EXCLUDED = (
 def _facts(row: sa.Row[tuple[object, ...]], problem: Problem) -> WorkerFacts:
     found = {name: row._mapping[name] for name in WorkerFacts.__annotations__ if name in workers.c}
     found |= {"earned": row.earned / MICRO, "excluded": bool(row.excluded)}
+    reason = WorkerReason(row.reason)
+    found |= {"reason": reason, "status_reason": reason.text(row.reason_detail)}
     return cast(WorkerFacts, found | {"reliability": expected_right(problem, row.skill)})
 
 
@@ -122,7 +127,7 @@ def paused_workers(connection: Connection, number: int) -> int:
             sa.select(sa.func.count()).where(
                 workers.c.campaign_id == number,
                 workers.c.status == "paused",
-                workers.c.status_reason != "by the owner",
+                workers.c.reason.in_([reason for reason in WorkerReason if reason.by_server]),
             )
         ).scalar_one()
     )

@@ -80,7 +80,7 @@ class ServingCache:
             found = self._load(connection, state)
             self.known.clear()
             self.campaigns[state.id] = found
-        found.status, found.status_reason = state.status, state.status_reason
+        found.status = state.status
         return found
 
     def _load(self, connection: Connection, state: sql.CampaignState) -> ServedCampaign:

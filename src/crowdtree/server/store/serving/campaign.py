@@ -38,7 +38,6 @@ class ServedCampaign:
     levels: Sequence[Level] = ()
     """Tables that skills are relative to, by revision."""
     status: str = "draft"
-    status_reason: str = ""
     earlier: dict[int, AnyPolicy] = field(default_factory=dict, repr=False)
     """Policies of earlier revisions that were read."""
 

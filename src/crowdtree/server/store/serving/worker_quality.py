@@ -13,10 +13,12 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.core.problem import DASH, Problem
 from crowdtree.learning.worker_tracker import WorkerTracker
+from crowdtree.server.reasons import WorkerReason
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.sql import Query, Sql, exists, fetch, run, run_many
 from crowdtree.server.store.db.statements import RELEARN, Judgement, WorkerRecord
 from crowdtree.server.store.db.states import ItemStatus
+from crowdtree.server.store.db.worker_status import change_status
 from crowdtree.server.store.reliability import expected_right, skill_variance, used_skill
 from crowdtree.server.store.serving.cache import ServingCache
 from crowdtree.server.store.serving.campaign import ServedCampaign
@@ -24,8 +26,6 @@ from crowdtree.server.store.serving.campaign import ServedCampaign
 AT_ONCE = 1000
 """Judgements of one transaction, for which answers wait some 10 ms. Records that are recomputed
 from the log take as many as they have; once there are that many, the others wait for the next."""
-UNRELIABLE = "reliability"
-"""First word of the reason where the server paused a worker."""
 MOST_COMPARED = 1000
 """Workers by whom it is estimated how much skills differ, the best known ones."""
 
@@ -93,8 +93,12 @@ def apply_judgements(connection: Connection, cache: ServingCache) -> bool:
             if read > AT_ONCE:
                 later.append(relearn(record.id))
                 continue
+            # Excluded answers are no evidence any more, but no reason to go on either.
             excluded = campaigns[record.campaign_id].has_excluded(record.id)
-            record, judgements = _blank(record, excluded), _from_log(connection, record.id)
+            if record.reason == WorkerReason.UNRELIABLE and not excluded:
+                change_status(connection, [record.id], "active")
+                record = record._replace(status="active")
+            record, judgements = _blank(record), _from_log(connection, record.id)
             read += len(judgements or ())
         if judgements is not None:
             judged[record.campaign_id].append(Judged(record, judgements))
@@ -104,10 +108,8 @@ def apply_judgements(connection: Connection, cache: ServingCache) -> bool:
         for made in _learned(campaigns[number], found):
             used = used_skill(made.skill, made.precision, spread)
             rows.append(made._replace(used_skill=used))
+            _pause_if_unreliable(connection, campaigns[number], made)
     run_many(connection, sql.SAVE_RECORD, (row._asdict() for row in rows))
-    paused = [row.id for row in rows if row.status == "paused"]
-    if paused:
-        run(connection, sql.RELEASE_LEASES, workers=paused)
     run_many(connection, sql.ADD_JUDGEMENT, (row._asdict() for row in later))
     return bool(later) or len(taken) == AT_ONCE
 
@@ -123,15 +125,9 @@ def relearn(worker: int) -> Judgement:
     return Judgement(worker, question=0, value=0, cls=0, error=0.0, gold=RELEARN)
 
 
-def _blank(record: WorkerRecord, excluded: bool) -> WorkerRecord:
-    """Forget what was learned about a worker, and a pause that followed from it.
-
-    Not if answers were excluded: they no longer count as evidence, but are no reason to go on.
-    """
-    status, reason = record.status, record.status_reason
-    if status == "paused" and reason.startswith(UNRELIABLE) and not excluded:
-        status, reason = "active", ""
-    return WorkerRecord(record.id, record.campaign_id, status, reason, 0.0, 0.0, 0.0, 0, 0, 0, 0)
+def _blank(record: WorkerRecord) -> WorkerRecord:
+    """Forget what was learned about a worker."""
+    return WorkerRecord(*record[:4], 0.0, 0.0, 0.0, 0, 0, 0, 0)
 
 
 def _from_log(connection: Connection, worker: int) -> list[Judgement] | None:
@@ -148,7 +144,7 @@ def _from_log(connection: Connection, worker: int) -> list[Judgement] | None:
 
 
 def _learned(campaign: ServedCampaign, judged: list[Judged]) -> list[WorkerRecord]:
-    """Learn from judgements, and pause workers who are not reliable enough."""
+    """Learn from judgements."""
     problem = campaign.problem
     tracker = WorkerTracker(problem)
     entries = [tracker.resume(r.id, r.skill, r.precision) for r, _ in judged]
@@ -167,8 +163,7 @@ def _learned(campaign: ServedCampaign, judged: list[Judged]) -> list[WorkerRecor
             gold = row.gold == 1
             counts.update(outcome_counts(problem, row.question, row.value, row.cls, gold))
         changes = {name: getattr(record, name) + by for name, by in counts.items()}
-        record = record._replace(skill=entry.skill, precision=entry.precision, **changes)
-        made.append(_paused_if_unreliable(campaign, record))
+        made.append(record._replace(skill=entry.skill, precision=entry.precision, **changes))
     return made
 
 
@@ -198,12 +193,13 @@ def _posteriors(
     return made
 
 
-def _paused_if_unreliable(campaign: ServedCampaign, record: WorkerRecord) -> WorkerRecord:
+def _pause_if_unreliable(
+    connection: Connection, campaign: ServedCampaign, record: WorkerRecord
+) -> None:
     least, after = campaign.settings.checks.pause_below, campaign.settings.checks.pause_after_checks
     if record.status != "active" or least is None or record.gold_asked + record.judged < after:
-        return record
+        return
     right = expected_right(campaign.problem, record.skill)
-    if right >= least:
-        return record
-    reason = f"{UNRELIABLE} {right:.0%} is below {least:.0%}"
-    return record._replace(status="paused", status_reason=reason)
+    if right < least:
+        detail = f"{right:.0%} is below {least:.0%}"
+        change_status(connection, [record.id], "paused", WorkerReason.UNRELIABLE, detail)

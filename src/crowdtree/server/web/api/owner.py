@@ -12,6 +12,7 @@ from starlette.responses import StreamingResponse
 from crowdtree.server.settings.model import flat
 from crowdtree.server.store.db.campaign_row import CampaignStatus, get_campaign
 from crowdtree.server.store.db.campaign_row import list_campaigns as campaign_rows
+from crowdtree.server.store.db.worker_status import WorkerStatus
 from crowdtree.server.store.derived import signing_key
 from crowdtree.server.store.owner import campaigns, people
 from crowdtree.server.store.queries.items import item_trace
@@ -38,7 +39,7 @@ STATUS_AFTER: dict[str, CampaignStatus] = {
     "pause": "paused",
     "finish": "finishing",
 }
-WORKER_STATUS: dict[str, people.WorkerStatus] = {
+WORKER_STATUS: dict[str, WorkerStatus] = {
     "pause": "paused",
     "resume": "active",
     "block": "blocked",

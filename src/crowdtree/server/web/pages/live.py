@@ -10,8 +10,8 @@ from typing import NamedTuple
 from sqlalchemy.engine import Connection
 
 from crowdtree.planning import ExpectedPerformance
-from crowdtree.server.rules.certificates import ASKING, WAITING
-from crowdtree.server.store.db.campaign_row import LEFT_TO_OWNER, Campaign, tally
+from crowdtree.server.reasons import CampaignReason
+from crowdtree.server.store.db.campaign_row import Campaign, tally
 from crowdtree.server.store.queries.items import Divided, divided, last_answer_at
 from crowdtree.server.store.queries.progress import Progress, is_stuck, progress
 from crowdtree.server.store.queries.reports import reported_items
@@ -221,9 +221,9 @@ def _headline(seen: Situation, notes: int) -> tuple[str, str]:
     if status == "paused":
         why = seen.campaign.status_reason
         return "still", f"Paused{f': {why}' if why else ''}. Nobody is given questions."
-    if seen.campaign.status_reason not in ("", WAITING, ASKING, LEFT_TO_OWNER):
+    if seen.campaign.reason.is_worrying:
         return "worry", "All items have their label, but the wanted bound is out of reach."
-    if seen.campaign.status_reason:
+    if seen.campaign.reason:
         return "still", f"All items have their label; {seen.campaign.status_reason}."
     if seen.last_answer is None:
         return "still", "Running, and waiting for the first answer."
@@ -315,14 +315,15 @@ def _questions(policy: AnyPolicy, counts: dict[str, int]) -> list[JsonObject]:
 
 def _audit_notes(seen: Situation) -> Iterator[Note]:
     """Labels that are to be certified before the campaign finishes."""
-    reason, wanted = seen.campaign.status_reason, seen.campaign.settings.finish.max_wrong_labels
+    reason, wanted = seen.campaign.reason, seen.campaign.settings.finish.max_wrong_labels
     if seen.campaign.status != "running" or not reason or wanted is None:
         return
-    what = f"{reason[:1].upper()}{reason[1:]}"
-    if reason == WAITING:
+    words = seen.campaign.status_reason
+    what = f"{words[:1].upper()}{words[1:]}"
+    if reason is CampaignReason.WAITING_FOR_CHECKS:
         what += ": the campaign finishes when an audit certifies at most "
         what += f"{percent(wanted)} wrong labels."
-    elif reason != ASKING:
+    elif reason is CampaignReason.OUT_OF_REACH:
         what += ". Go on checking (every wrong label that is found is corrected). Change that "
         what += "setting, or finish now and use the labels as they are."
     yield Note(what, f"{seen.link}/audit", "Open the audit")
@@ -330,7 +331,7 @@ def _audit_notes(seen: Situation) -> Iterator[Note]:
 
 def _worker_notes(seen: Situation) -> Iterator[Note]:
     """Nobody is there, nobody answers, or nobody else can join."""
-    if seen.campaign.status != "running" or seen.campaign.status_reason:
+    if seen.campaign.status != "running" or seen.campaign.reason:
         return
     people, most = seen.facts["workers"], seen.campaign.settings.people.max_workers
     if people["active"] + people["paused"] >= most:
@@ -367,7 +368,7 @@ def _newcomer_notes(seen: Situation) -> Iterator[Note]:
     settings, facts = seen.campaign.settings, seen.facts
     checked = seen.trusted or (facts["items"]["gold"] and settings.checks.asks_gold)
     running = seen.campaign.status == "running" and bool(sum(facts["workers"].values()))
-    if running and seen.campaign.status_reason == LEFT_TO_OWNER:
+    if running and seen.campaign.reason is CampaignReason.LEFT_TO_OWNER:
         yield Note(
             "The campaign does not finish by itself: some labels rest on strangers alone, whom "
             "neither check items nor people whom you invited confirm. Check some "
