@@ -301,11 +301,23 @@ def texts_page() -> Iterator[str]:
 def settings_page() -> Iterator[str]:
     """Every setting of a campaign, by group."""
     from crowdtree.server.settings.model import GROUPS, SETTINGS, about
+    from crowdtree.server.settings.presets import PRESETS
 
     yield "# Settings of a campaign\n"
     yield "Set them by `crowdtree campaign create ... --set GROUP.NAME=VALUE`, on the page"
     yield "*Links and settings* or over HTTP, where each group is an object:"
     yield '`{"money": {"price": 0.05}}`.\n'
+    yield "Start from who will answer: `--who NAME`, or the field `who` over HTTP. It decides:\n"
+    names = PRESETS["open"].changes
+    rows = [
+        (f"`{name}`", *(f"`{json.dumps(preset.changes[name])}`" for preset in PRESETS.values()))
+        for name in names
+    ]
+    yield from _table(("setting", *(f"`{who}`" for who in PRESETS)), rows)
+    yield ""
+    for who, preset in PRESETS.items():
+        yield f"- `{who}`: {preset.title}. {preset.text}"
+    yield ""
     for group, model in GROUPS.items():
         described = model.model_json_schema()["properties"]
         yield f"## `{group}`: {model.__doc__}\n"

@@ -87,6 +87,7 @@ def test_owner_pages(open_page, campaign) -> None:
         page.wait_for_load_state()
         found += everywhere(page)
     page.goto("/new")
+    page.check("text=An open crowd")
     page.click("button[value=table1]")
     page.wait_for_url("**/plan")
     found += everywhere(page)

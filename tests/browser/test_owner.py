@@ -22,6 +22,7 @@ def file(name: str, text: str) -> dict[str, object]:
 def test_the_wizard_from_the_table_to_the_running_campaign(open_page, shot) -> None:
     page = open_page()
     page.goto("/new")
+    page.check("text=Colleagues I know")
     # a bad file says in place what is wrong, and the page stays
     page.set_input_files("input[name=table]", file("birds.csv", TABLE.replace("0,1,-", "0,2,-")))
     page.click("text=Show the plan")
@@ -238,8 +239,8 @@ def test_answers_are_excluded_after_a_preview(open_page, campaign, shot) -> None
 def test_a_draft_can_be_deleted_and_leaves_the_list(open_page, shot) -> None:
     page = open_page()
     page.goto("/new")
-    page.click("text=More options")
     page.fill("#name", "Only a try")
+    page.check("text=An open crowd")
     page.click("button[value=table1]")
     page.wait_for_url("**/plan")
     page.goto("/")

@@ -54,8 +54,10 @@ class Reason(StrEnum):
     """Too many workers could not tell."""
     FINISHED = "finished"
     """The owner finished the campaign; the best label on the answers so far."""
+    EVERYBODY_ANSWERED = "everybody answered"
+    """Everybody present had answered; the best label on the answers of enough people."""
     NO_WORKERS = "no workers"
-    """Nobody was left who could answer."""
+    """Nobody was left who could answer, and too few had."""
     UNCONFIRMED = "unconfirmed"
     """Held back in vain: no trusted worker supported the label."""
     NEVER_ASKED = "never asked"
@@ -90,13 +92,14 @@ class Reason(StrEnum):
     @property
     def is_handed_over(self) -> bool:
         """Whether somebody else must decide."""
-        return self in (Reason.UNDECIDED, Reason.REFERRED)
+        return self in _HANDED_OVER
 
 
 _SET_ASIDE = frozenset({Reason.SKIPPED, Reason.NEVER_ASKED, Reason.NO_WORKERS, Reason.UNCONFIRMED})
 _WITHOUT_LABEL = frozenset({Reason.NEVER_ASKED, Reason.WITHDRAWN})
 _FINAL = frozenset({Reason.FINISHED, Reason.CHECKED})
-_KEPT = frozenset({Reason.FINISHED, Reason.NO_WORKERS, Reason.CORRECTED})
+_KEPT = frozenset({Reason.FINISHED, Reason.EVERYBODY_ANSWERED, Reason.NO_WORKERS, Reason.CORRECTED})
+_HANDED_OVER = frozenset({Reason.UNDECIDED, Reason.REFERRED, Reason.EVERYBODY_ANSWERED})
 
 
 class Cause(StrEnum):

@@ -14,9 +14,9 @@ from crowdtree.server.settings.model import (
     SETTINGS,
     Settings,
     about,
-    checked_settings,
     stored_settings,
 )
+from crowdtree.server.settings.presets import changes_of
 from tests.short import settings_of
 
 
@@ -38,7 +38,7 @@ from tests.short import settings_of
 )
 def test_what_an_owner_sends_is_checked(sent: dict[str, object], words: str) -> None:
     with pytest.raises(CrowdtreeError, match=re.escape(words)):
-        checked_settings(sent)
+        Settings().changed(changes_of(sent))
 
 
 def test_stored_settings_come_back() -> None:

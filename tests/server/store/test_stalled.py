@@ -16,7 +16,7 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.rules.finishing import Maintenance
-from crowdtree.server.rules.stalled_items import AWAY_SECONDS, StalledItems
+from crowdtree.server.rules.stalled_items import AWAY_SECONDS, TOO_FEW_PEOPLE_SECONDS, StalledItems
 from crowdtree.server.rules.wrong_table import Watching
 from crowdtree.server.store import (
     Next,
@@ -95,7 +95,7 @@ class Running:
 
 
 @pytest.mark.parametrize("kind", ["curtailed", "margin", "adaptive"])
-def test_an_item_that_nobody_can_answer_waits_is_shown_and_is_set_aside(
+def test_an_item_that_nobody_can_answer_waits_is_shown_and_gets_its_best_label(
     url: str, kind: str
 ) -> None:
     clock = Clock()
@@ -115,7 +115,7 @@ def test_an_item_that_nobody_can_answer_waits_is_shown_and_is_set_aside(
         assert one.look() == 3
         assert one.waiting == 0
         found = one.labels()
-        assert [row.reason for row in found] == ["no workers"] * 3
+        assert [row.reason for row in found] == ["everybody answered"] * 3
         assert all(row.label is not None and row.answers > 0 for row in found)
         one.verified()
         watching = Watching(clock)
@@ -123,6 +123,20 @@ def test_an_item_that_nobody_can_answer_waits_is_shown_and_is_set_aside(
             pass
         store.write(Maintenance(clock).round)
         assert store.read(lambda c: get_campaign(c, one.number)).status == "finished"
+
+
+def test_an_item_that_too_few_people_have_seen_waits_for_a_week(url: str) -> None:
+    clock = Clock()
+    with Store(url, clock=clock, rng=0).opened() as store:
+        one = Running(store, clock, "margin", people_per_item=2)
+        one.work(one.person(), 0)
+        one.look()
+        clock.now += TOO_FEW_PEOPLE_SECONDS - 1
+        assert one.look() == 0
+        clock.now += 1
+        assert one.look() == 3
+        assert [row.reason for row in one.labels()] == ["no workers"] * 3
+        one.verified()
 
 
 def test_an_item_stops_waiting_when_an_eligible_worker_arrives(url: str) -> None:

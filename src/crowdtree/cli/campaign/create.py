@@ -69,6 +69,9 @@ def create_verb(
     file: File,
     *,
     name: Annotated[str, option("Name of the campaign.")] = "",
+    who: Annotated[
+        str, option("Who will answer: colleagues, open, platform or models.", "WHO")
+    ] = "open",
     setting: Annotated[
         list[str] | None,
         option("A setting, such as checks.gold_rate=0.1; may be repeated.", "NAME=VALUE", "--set"),
@@ -87,13 +90,15 @@ def create_verb(
 
       crowdtree campaign create example:animals --workers 20 --name Birds
 
+      crowdtree campaign create plan.json --who colleagues
+
       crowdtree campaign create plan.json --set money.price=0.05 --set money.budget=100
     """
-    model = import_server("crowdtree.server.settings.model")
+    presets = import_server("crowdtree.server.settings.presets")
     campaigns = import_server("crowdtree.server.store.owner.campaigns")
     policy = _policy(file, options)
     policy.problem.require_yes_no("campaign")  # before a database is made
-    settings = model.Settings().changed(_settings(setting or []))
+    settings = presets.settings_for(who).changed(_settings(setting or []))
     with opened(database, new=True) as store:
         number = store.write(
             lambda c: campaigns.create(c, name or _named(file), policy, settings, store.clock())

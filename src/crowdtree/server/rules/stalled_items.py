@@ -6,7 +6,10 @@ has had the question (or the item, where a worker sees an item only once, or whe
 people's answers), is dedicated to another question, or is not trusted where the label is held back
 (:func:`~crowdtree.server.store.serving.settle.hold_back`). Any present worker who may answer an
 item gets it sooner or later, so stalled items are exactly those that need somebody else.
-The owner sees their number; after ``labels.close_stalled_after_seconds`` they are set aside.
+The owner sees their number. After ``labels.close_stalled_after_seconds`` they get their best label
+on the answers so far; those with the answers of too few people, or of untrusted people alone, are
+set aside. An item that fewer people have seen than a label takes waits for a week at least: the
+next person may come tomorrow.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.campaign.events import Concluded
-from crowdtree.campaign.reasons import Reason
+from crowdtree.campaign.fold import extend
+from crowdtree.campaign.reasons import Outcome, Reason
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.assignment import AGAIN
 from crowdtree.server.store.db.sql import Query, Sql, fetch, fetch_ids, run, run_many
@@ -30,12 +34,14 @@ from crowdtree.server.store.db.states import ItemStatus, LeaseState
 from crowdtree.server.store.db.tables import campaigns, waiting
 from crowdtree.server.store.serving.cache import ServingCache
 from crowdtree.server.store.serving.campaign import ServedCampaign, questions_of
-from crowdtree.server.store.serving.item import lines_of, load_view
-from crowdtree.server.store.serving.settle import record, settle
+from crowdtree.server.store.serving.item import LoadedItem, lines_of, load_view
+from crowdtree.server.store.serving.settle import is_held_back, record, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 
 AWAY_SECONDS = 900.0
 """A worker who was not seen for this long is not present."""
+TOO_FEW_PEOPLE_SECONDS = 604_800.0
+"""How long an item waits at least that fewer people have seen than a label takes."""
 LOOK_SECONDS = 5.0
 log = logging.getLogger("crowdtree.server.store")
 AT_ONCE = 500
@@ -94,6 +100,8 @@ NO_LONGER_STALLED = Sql(
 )
 WAITING_SINCE = Sql(
     """SELECT item_id FROM waiting WHERE campaign_id = :campaign AND since <= :since
+    AND (since <= :long_since OR :people <= (SELECT count(DISTINCT answers.worker_id)
+        FROM answers WHERE answers.item_id = waiting.item_id))
     ORDER BY item_id LIMIT :most"""
 )
 ITEMS = Query(
@@ -168,7 +176,13 @@ class StalledItems:
         # After a restart, wait before giving up: workers may have come back in the meantime.
         if patience is not None and now - self.began >= min(patience, AWAY_SECONDS):
             found.expired = fetch_ids(
-                connection, WAITING_SINCE, campaign=number, since=now - patience, most=AT_ONCE
+                connection,
+                WAITING_SINCE,
+                campaign=number,
+                people=campaign.rules.people,
+                since=now - patience,
+                long_since=now - max(patience, TOO_FEW_PEOPLE_SECONDS),
+                most=AT_ONCE,
             )
         return found
 
@@ -261,7 +275,7 @@ class StalledItems:
         return found
 
     def apply(self, connection: Connection, found: Findings) -> int:
-        """Record which items are stalled, and set aside those stalled too long; count those."""
+        """Record which items are stalled, and close those stalled too long; count those."""
         if found.fine:
             run(connection, DROP_WAITING, ids=found.fine)
         values = {"campaign_id": found.campaign, "since": self.clock()}
@@ -280,10 +294,21 @@ class StalledItems:
             held = any(lease.state == LeaseState.ACTIVE for lease in item.leases.values())
             if item.status == ItemStatus.OPEN and not held and not item.changed:
                 before = item.view
-                record(unit, item, Concluded(Reason.NO_WORKERS))
+                record(unit, item, Concluded(_reason(unit, item)))
                 settle(unit, item, before)
                 done.append(number)
         run(connection, DROP_WAITING, ids=done)
         count = len(unit.labels)
         unit.write()
         return count
+
+
+def _reason(unit: UnitOfWork, item: LoadedItem) -> Reason:
+    """Whether enough people have answered, among them trusted ones where the owner asks for it."""
+    view = item.view
+    people = {given.worker for given, fate in view.with_outcomes() if fate is Outcome.COUNTED}
+    if len(people) < item.campaign.rules.people or view.held_back:
+        return Reason.NO_WORKERS
+    best = extend(item.revisions, view, Concluded(Reason.EVERYBODY_ANSWERED))
+    held_back = is_held_back(unit, item.campaign, best)
+    return Reason.NO_WORKERS if held_back else Reason.EVERYBODY_ANSWERED

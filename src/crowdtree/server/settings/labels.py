@@ -39,8 +39,8 @@ class Labels(Group):
     close_stalled_after_seconds: float | None = setting(
         604_800.0,
         "Close an item that nobody present may answer after",
-        "The item keeps its best label so far, with a larger error; if empty, it waits until the "
-        "campaign is finished.",
+        "The item gets its best label so far, with a larger error. It waits for a week at least "
+        "while fewer people have seen it than a label takes; if empty, until you finish.",
         "A short time gives up accuracy; a long one delays the end by up to {}.",
         DAYS,
         ge=60,

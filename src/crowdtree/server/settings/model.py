@@ -169,11 +169,6 @@ def _unknown(name: str) -> str:
     return f"no such setting; choose a group from {', '.join(GROUPS)}"
 
 
-def checked_settings(nested: Mapping[str, object]) -> Settings:
-    """Read settings that an owner sent."""
-    return Settings().changed(flat(nested))
-
-
 def stored_settings(text: str) -> Settings:
     """Read the settings of a stored campaign, which another version may have written.
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.engine import Connection
 from starlette.responses import StreamingResponse
 
-from crowdtree.server.settings.model import flat
+from crowdtree.server.settings.presets import Who, changes_of
 from crowdtree.server.store.db.campaign_row import CampaignStatus, get_campaign
 from crowdtree.server.store.db.campaign_row import list_campaigns as campaign_rows
 from crowdtree.server.store.db.worker_status import WorkerStatus
@@ -52,6 +52,8 @@ class Created(BaseModel):
     model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(max_length=200)] = ""
     policy: Wish
+    who: Who = "open"
+    """Who will answer: the preset that `settings` change."""
     settings: JsonObject = {}
 
 
@@ -94,7 +96,8 @@ async def list_campaigns(request: Request) -> list[JsonObject]:
 async def create(request: Request, wish: Created) -> JsonObject:
     """Create a campaign from a problem or a plan."""
     state = state_of(request)
-    return {"id": await plans.create_campaign(state, wish.name, wish.policy, wish.settings)}
+    number = await plans.create_campaign(state, wish.name, wish.policy, wish.who, wish.settings)
+    return {"id": number}
 
 
 @router.get("/{number}")
@@ -129,9 +132,12 @@ async def revisions(request: Request, number: Number) -> list[JsonObject]:
 
 @router.patch("/{number}/settings")
 async def change(request: Request, number: Number, changes: JsonObject) -> JsonObject:
-    """Change some settings, by group: `{"labels": {"people_per_item": 3}}`."""
+    """Change some settings, by group: `{"labels": {"people_per_item": 3}}`.
+
+    `{"who": "colleagues"}` changes all settings of this preset.
+    """
     state = state_of(request)
-    wanted = flat(changes)
+    wanted = changes_of(changes)
 
     def apply(connection: Connection) -> JsonObject:
         policy = state.policy(get_campaign(connection, number))

@@ -14,6 +14,7 @@ from crowdtree import io as files
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural
 from crowdtree.planning import Report
+from crowdtree.server.settings.presets import PRESETS
 from crowdtree.server.store.db.campaign_row import list_campaigns
 from crowdtree.server.store.queries.progress import progress
 from crowdtree.server.store.types import JsonObject
@@ -47,7 +48,7 @@ async def home(request: Request, owner: OwnerNeeded) -> Response:
 async def new(request: Request, owner: OwnerNeeded) -> Response:
     """Ask for the table."""
     state_of(request).plans.process.open()  # it starts while the owner chooses a table
-    return render(request, "new.html", owner=owner, examples=_examples())
+    return render(request, "new.html", owner=owner, examples=_examples(), presets=PRESETS)
 
 
 @cache
@@ -71,9 +72,10 @@ async def create(request: Request) -> Response:
     form = await request.form()
     table = await _table(form)
     name = (str(form.get("name", "")).strip() or table.title)[:200]
+    who = str(form.get("who", "open"))
 
     async def make(report: Report) -> str:
-        return f"/c/{await create_draft(state, name, table, report)}/plan"
+        return f"/c/{await create_draft(state, name, who, table, report)}/plan"
 
     return await with_progress(request, make)
 

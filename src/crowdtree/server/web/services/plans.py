@@ -6,7 +6,8 @@ import asyncio
 from typing import NamedTuple
 
 from crowdtree.planning import Report
-from crowdtree.server.settings.model import Settings, checked_settings
+from crowdtree.server.settings.model import Settings, flat
+from crowdtree.server.settings.presets import Who, settings_for
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.owner import campaigns, drafts, revisions
 from crowdtree.server.store.types import AnyPolicy, JsonObject
@@ -24,16 +25,19 @@ class Table(NamedTuple):
     options: JsonObject
 
 
-async def create_campaign(state: AppState, name: str, wish: Wish, settings: JsonObject) -> int:
+async def create_campaign(
+    state: AppState, name: str, wish: Wish, who: Who, settings: JsonObject
+) -> int:
     """Create a campaign from a problem or a plan; returns its number."""
-    checked = checked_settings(settings)
+    checked = settings_for(who).changed(flat(settings))
     return await _create(state, name, await state.plans.policy_of(wish), checked)
 
 
-async def create_draft(state: AppState, name: str, table: Table, report: Report) -> int:
+async def create_draft(state: AppState, name: str, who: str, table: Table, report: Report) -> int:
     """Read a table and create a campaign with the default plan; returns its number."""
+    settings = settings_for(who)
     found = await state.plans.read(table.content, table.name, table.options, report)
-    return await _create(state, name, found.first().policy, Settings())
+    return await _create(state, name, found.first().policy, settings)
 
 
 async def _create(state: AppState, name: str, policy: AnyPolicy, settings: Settings) -> int:
