@@ -17,11 +17,12 @@ import crowdtree as ct
 from benchmarks.realdata import awa2
 from crowdtree.core.bounds import fano_floor
 from crowdtree.designs.frontiers import frontier
+from crowdtree.learning.dawid_skene import fit_dawid_skene
+from crowdtree.learning.passes import Votes
 from crowdtree.policies import AdaptivePolicy, BatchPolicy, expected_answers
 from crowdtree.simulation import (
     Crowd,
     Run,
-    dawid_skene,
     simulate,
     simulate_dawid_skene,
     tune_target,
@@ -165,11 +166,11 @@ def crowd_kit(problem: ct.Problem, items: int, crowd: Crowd) -> float | None:
         value.append(said)
     told = {n: np.concatenate(v) for n, v in (("task", task), ("worker", worker), ("label", value))}
     theirs = DawidSkene(n_iter=50).fit_predict(pd.DataFrame(told)).to_numpy()
-    ours = (
-        dawid_skene(told["task"], told["worker"], told["label"], items, crowd.workers).truth[1]
-        > 0.5
-    )
-    return float((theirs == ours).mean())
+    order = np.argsort(told["task"], kind="stable")
+    who, said = told["worker"][order].astype(np.int32), told["label"][order].astype(np.int8)
+    votes = Votes(np.arange(0, len(order) + 1, 5), who, said, crowd.workers, 2)
+    ours = fit_dawid_skene(votes, np.full(items, -1, np.int32), smoothing=0.1, steps=50)
+    return float((theirs == (ours.posterior[:, 1] > 0.5)).mean())
 
 
 def interval(values: np.ndarray) -> str:  # type: ignore[type-arg]

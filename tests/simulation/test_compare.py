@@ -12,10 +12,8 @@ import pytest
 import crowdtree as ct
 from crowdtree.cli import main
 from crowdtree.core.bounds import fano_floor
-from crowdtree.learning.dawid_skene import fit_dawid_skene
-from crowdtree.learning.passes import Votes
 from crowdtree.policies import expected_answers
-from crowdtree.simulation import Crowd, dawid_skene, simulate, simulate_dawid_skene
+from crowdtree.simulation import Crowd, simulate, simulate_dawid_skene
 from crowdtree.simulation.compare import compare_policies
 
 TABLE1 = ct.example("table1")
@@ -28,66 +26,6 @@ def run(*words: object) -> int:
 
 
 # ------------------------------------------------------------------ Dawid and Skene
-
-
-def answers(seed: int = 0, tasks: int = 600, bad: int = 3):
-    """Twelve workers; the last `bad` answer the opposite of the truth, mostly."""
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(0, 2, tasks)
-    task, worker = np.repeat(np.arange(tasks), 5), rng.integers(0, 12, 5 * tasks)
-    error = np.where(worker >= 12 - bad, 0.85, 0.15)
-    value = truth[task] ^ (rng.random(5 * tasks) < error)
-    return truth, task, worker, value.astype(int)
-
-
-def test_dawid_skene_finds_who_is_reliable_and_beats_the_majority():
-    truth, task, worker, value = answers()
-    found = dawid_skene(task, worker, value, 600, 12)
-    right = (found.truth[1] > 0.5) == truth
-    majority = np.bincount(task, weights=value) > 2.5
-    assert right.mean() > (majority == truth).mean() + 0.05
-    assert np.all(found.says[1, 1, :9] > 0.7)
-    assert np.all(found.says[1, 1, 9:] < 0.3)
-    assert found.share[1] == pytest.approx(truth.mean(), abs=0.05)
-
-
-@pytest.mark.parametrize("labels", [2, 3, 4])
-@pytest.mark.parametrize("seed", range(4))
-def test_dawid_skene_of_one_question_is_that_of_learn(seed, labels):
-    rng = np.random.default_rng(seed)
-    tasks, workers, answers = 80, 9, 300
-    task, worker, value = (rng.integers(0, most, answers) for most in (tasks, workers, labels))
-    if seed == 3:
-        value[:] = 1  # a question with one answer only
-    found = dawid_skene(task, worker, value, tasks, workers, labels)
-    order = np.argsort(task, kind="stable")
-    start = np.concatenate([[0], np.cumsum(np.bincount(task, minlength=tasks))])
-    columns = start, worker[order].astype(np.int32), value[order].astype(np.int8)
-    wanted = fit_dawid_skene(
-        Votes(*columns, workers, labels), np.full(tasks, -1, np.int32),
-        smoothing=0.1, tolerance=1e-7, steps=50,
-    )  # fmt: skip
-    assert np.allclose(found.truth.T, wanted.posterior, atol=1e-9)
-    assert np.allclose(found.says.T, np.exp(wanted.log_answer), atol=1e-9)
-
-
-def test_dawid_skene_is_a_fixed_point_of_em():
-    """One more round by the formulas, written out answer by answer, moves nothing."""
-    _, task, worker, value = answers(1, tasks=60)
-    found = dawid_skene(task, worker, value, 60, 12)
-    said = [[0.1, 0.1] for _ in range(12)]
-    total = [[0.2, 0.2] for _ in range(12)]
-    for t, w, v in zip(task, worker, value, strict=True):
-        for truth, weight in enumerate((1 - found.truth[1, t], found.truth[1, t])):
-            said[w][truth] += weight * v
-            total[w][truth] += weight
-    rate = np.array(said) / np.array(total)
-    share = found.truth[1].mean()
-    for t in range(60):
-        odds = share / (1 - share)
-        for w, v in zip(worker[task == t], value[task == t], strict=True):
-            odds *= rate[w, 1] / rate[w, 0] if v else (1 - rate[w, 1]) / (1 - rate[w, 0])
-        assert odds / (1 + odds) == pytest.approx(found.truth[1, t], abs=2e-3)
 
 
 def test_the_batch_learns_skills_that_the_majority_cannot_see():
@@ -135,8 +73,6 @@ def test_dashes_and_mistakes():
         simulate_dawid_skene(dashed, 0)
     with pytest.raises(ct.CrowdtreeError, match="decoder: expected"):
         simulate_dawid_skene(dashed, 1, decoder="luck")
-    with pytest.raises(ct.CrowdtreeError, match=r"one value \(0 to 1\) per answer"):
-        dawid_skene([0], [0], [2], 1, 1)
 
 
 # ------------------------------------------------------------------ the comparison

@@ -17,11 +17,13 @@ class DawidSkeneFit(NamedTuple):
     """What the answers to one question teach.
 
     `posterior` is (item, class), `log_answer` the logarithm of P(label | class) of each worker
-    (worker, label, class), and `trace` the objective after each step.
+    (worker, label, class), `log_prior` that of the class shares, and `trace` the objective after
+    each step.
     """
 
     posterior: FloatArray
     log_answer: FloatArray
+    log_prior: FloatArray
     trace: tuple[float, ...]
     converged: bool
 
@@ -51,17 +53,16 @@ def fit_dawid_skene(
     """
     posterior = with_gold(votes.shares(), gold)
     counts = votes.counts(posterior)
-    each = np.full(len(posterior), 1 / max(len(posterior), 1))
     trace: list[float] = []
     converged = False
     for _ in range(steps):
-        log_answer, log_prior = _tables(counts, smoothing), _log(each @ posterior)
+        log_answer, log_prior = _tables(counts, smoothing), _log(votes.mean(posterior))
         likelihood, _ = votes.expect(log_answer, log_prior, gold, posterior, counts)
         trace.append(likelihood + smoothing * float(log_answer.sum()))
-        if len(trace) > 1 and trace[-1] - trace[-2] < tolerance * len(votes.worker):
+        if len(trace) > 1 and trace[-1] - trace[-2] < tolerance * votes.answers:
             converged = True
             break
-    return DawidSkeneFit(posterior, log_answer, tuple(trace), converged)
+    return DawidSkeneFit(posterior, log_answer, log_prior, tuple(trace), converged)
 
 
 def _tables(counts: FloatArray, smoothing: float) -> FloatArray:

@@ -91,7 +91,9 @@ def with_gold(posterior: FloatArray, gold: IntArray) -> FloatArray:
 class Votes:
     """The labels that workers gave to items: `worker` and `label` of each answer, sorted by item.
 
-    `start` says where the answers of each item begin, and the number of answers.
+    `start` says where the answers of each item begin, and the number of answers. Labels from
+    `classes` on are no classes: they say "can't tell". `times` is how many items each one stands
+    for: those with the same answers of the same people.
     """
 
     def __init__(
@@ -101,9 +103,12 @@ class Votes:
         label: NDArray[np.int8],
         workers: int,
         labels: int,
+        classes: int | None = None,
+        times: FloatArray | None = None,
     ) -> None:
         self.start, self.worker, self.label = start, worker, label
-        self.workers, self.labels = workers, labels
+        self.workers, self.labels, self.classes = workers, labels, classes or labels
+        self._times = times
         self._made: tuple[int, list[_Block]] | None = None
 
     def _blocks(self, states: int) -> list[_Block]:
@@ -116,20 +121,36 @@ class Votes:
             self._made = size, [_Block(self, first, size) for first in firsts]
         return self._made[1]
 
+    @property
+    def answers(self) -> float:
+        """Number of answers."""
+        votes = np.diff(self.start)[:, None]
+        return float(self._weighed(votes, slice(None)).sum())
+
+    def mean(self, posterior: FloatArray) -> FloatArray:
+        """Class shares by probabilities (item, class)."""
+        items = max(len(posterior), 1)
+        each = np.full(items, 1 / items) if self._times is None else self._times / self._times.sum()
+        return np.asarray(each @ posterior)
+
+    def _weighed(self, values: NDArray[Any], items: slice) -> NDArray[Any]:
+        """Values of some items (rows), times how many each one stands for."""
+        return values if self._times is None else values * self._times[items, None]
+
     def shares(self) -> FloatArray:
-        """Share of each label among the answers of each item, (item, label)."""
+        """Share of each class among the answers of each item, (item, class)."""
         items = len(self.start) - 1
         item = np.repeat(np.arange(items), np.diff(self.start))
         cells = np.bincount(item * self.labels + self.label, minlength=items * self.labels)
-        votes = np.diff(self.start)[:, None]
-        share = cells.reshape(items, self.labels) / np.maximum(votes, 1)
-        return np.where(votes > 0, share, 1.0 / self.labels)
+        given = cells.reshape(items, self.labels)[:, : self.classes]
+        votes = given.sum(axis=1, keepdims=True)
+        return np.where(votes > 0, given / np.maximum(votes, 1), 1.0 / self.classes)
 
     def counts(self, posterior: FloatArray) -> FloatArray:
         """Expected answers (worker, label, class) for given probabilities (item, class)."""
         made = np.zeros((self.workers * self.labels, posterior.shape[1]))
         for block in self._blocks(posterior.shape[1]):
-            made += block.cells[1] @ posterior[block.items]
+            made += block.cells[1] @ self._weighed(posterior[block.items], block.items)
         return made.reshape(self.workers, self.labels, -1)
 
     def expect(
@@ -164,7 +185,9 @@ class Votes:
             whole = score.sum(axis=1, keepdims=True)
             score /= whole
             posterior[items] = score.reshape(len(score), classes, -1).sum(axis=2)
+            score = self._weighed(score, items)
             counts += (transposed @ score).reshape(counts.shape)
             mass += score.sum(axis=0)
-            total += float(top.sum() + np.log(whole).sum())
+            top, rest = (self._weighed(part, items) for part in (top, np.log(whole)))
+            total += float(top.sum() + rest.sum())
         return total, mass

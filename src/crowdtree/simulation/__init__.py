@@ -15,7 +15,7 @@ from crowdtree.core.problem import Problem
 from crowdtree.core.result_methods import Framed, HtmlShown
 from crowdtree.core.rng import generator
 from crowdtree.policies import Policy
-from crowdtree.simulation.batch_dawid_skene import dawid_skene, simulate_dawid_skene
+from crowdtree.simulation.batch_dawid_skene import simulate_dawid_skene
 from crowdtree.simulation.crowd import Crowd, Recorded, Respondents
 from crowdtree.simulation.engine import REASONS
 from crowdtree.simulation.execution import BLOCK, Progress, Task, perform
@@ -31,7 +31,6 @@ __all__ = [
     "Run",
     "Sweep",
     "SweepRow",
-    "dawid_skene",
     "simulate",
     "simulate_dawid_skene",
     "sweep",

@@ -7,22 +7,24 @@ workers' reliability is learnt from agreement (no gold), and the verdicts are de
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.likelihood import UNSURE
 from crowdtree.core.problem import DASH, Problem
 from crowdtree.core.rng import generator
+from crowdtree.learning.dawid_skene import fit_dawid_skene
+from crowdtree.learning.passes import Votes
 from crowdtree.policies.base import decide, label_errors, normalised, product
 from crowdtree.policies.batch import nearest_codeword
 from crowdtree.simulation.crowd import Crowd, CrowdBlock
 from crowdtree.simulation.engine import REASONS
 from crowdtree.simulation.run import Run
 
-__all__ = ["DawidSkene", "Decoding", "dawid_skene", "simulate_dawid_skene"]
+__all__ = ["Decoding", "simulate_dawid_skene"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -34,102 +36,6 @@ TOLERANCE = 1e-7
 """Gain of the objective per answer below which the fit ends."""
 MOST_MERGED = 30
 """Answers per item, in bits, up to which items with the same answers are fitted together."""
-LEAST_SHARE = 1e-15
-"""Of any answer, so that a question with one answer only does not end in a division by 0."""
-
-
-class DawidSkene(NamedTuple):
-    """Estimates from the answers to one question.
-
-    `truth` is the probability that each answer is true of each task, ``truth[answer, task]``, and
-    `log_ratio` the evidence of what was said alone, ``ln P(said | answer) - ln P(said | first
-    answer)``. `says` is how workers answer, ``says[truth, answer, worker]``, and `share` how often
-    each answer is true.
-    """
-
-    truth: FloatArray
-    log_ratio: FloatArray
-    says: FloatArray
-    share: FloatArray
-
-
-def dawid_skene(
-    task: ArrayLike, worker: ArrayLike, value: ArrayLike, tasks: int, workers: int, answers: int = 2
-) -> DawidSkene:
-    """Learn truths and reliabilities of one question from what was said alone, by EM.
-
-    As :func:`crowdtree.learning.dawid_skene.fit_dawid_skene`, with a tenth of an answer added to
-    every cell of a worker's table, for at most 50 steps. What follows for the first answer is
-    computed from the others: of two answers that takes half the time. `task` and `worker` are
-    numbers from 0.
-
-    >>> task, worker = [0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 2] * 3
-    >>> found = dawid_skene(task, worker, [1, 1, 0, 0, 0, 1, 1, 1, 0], 3, 3)
-    >>> found.truth[1].round().tolist(), bool(found.says[0, 1, 2] > 0.5)
-    ([1.0, 0.0, 1.0], True)
-    """
-    t, w, said = (np.asarray(a, dtype=np.int64) for a in (task, worker, value))
-    if not (len(t) == len(w) == len(said)) or np.any((said < 0) | (said >= answers)):
-        raise CrowdtreeError(
-            f"dawid_skene: expected one task, one worker and one value (0 to {answers - 1}) per "
-            "answer"
-        )
-    order = np.argsort(t, kind="stable")
-    start = np.concatenate([[0], np.cumsum(np.bincount(t, minlength=tasks))])
-    return _fit(start, w[order], said[order], workers, np.ones(tasks), answers, answers)
-
-
-def _fit(
-    start: IntArray,
-    worker: IntArray,
-    said: IntArray,
-    workers: int,
-    times: FloatArray,
-    answers: int,
-    slots: int,
-) -> DawidSkene:
-    """Fit to answers that are sorted by task; `start` is where those of each task begin.
-
-    `times` is how many tasks have exactly these answers of these workers. What is said are the
-    answers, and "can't tell" where there are more `slots`.
-    """
-    from scipy.sparse import csr_array
-
-    votes, tasks = np.diff(start), times.sum()
-    cell = (said * workers + worker).astype(np.int32)
-    given = np.bincount(cell, np.repeat(times, votes), minlength=slots * workers)
-    rows = csr_array(
-        (np.ones(len(cell)), cell, start.astype(np.int32)), shape=(len(votes), slots * workers)
-    )
-    columns = rows.T
-    counts = np.stack([rows @ np.repeat(np.eye(slots)[a], workers) for a in range(answers)])
-    told = counts.sum(axis=0)
-    truth = np.where(told > 0, counts / np.maximum(told, 1), 1 / answers)
-    before = -np.inf
-    for _ in range(MOST_STEPS):
-        counted = times * truth[1:]
-        others = np.clip(counted.sum(axis=1) / tasks, LEAST_SHARE, 1 - LEAST_SHARE)
-        share = np.array([max(1 - others.sum(), LEAST_SHARE), *others])
-        if_other = np.stack([np.asarray(columns @ each) for each in counted])
-        held = np.concatenate([given[None] - if_other.sum(axis=0), if_other])
-        held = held.reshape(answers, slots, workers) + SMOOTHING
-        log_answer = np.log(held) - np.log(held.sum(axis=1, keepdims=True))
-        log_ratio = np.stack([rows @ (each - log_answer[0]).ravel() for each in log_answer[1:]])
-        odds = log_ratio + np.log(others / share[0])[:, None]
-        highest = np.maximum(odds.max(axis=0), 0.0)
-        rest = np.concatenate([np.exp(-highest)[None], np.exp(odds - highest)])
-        total = rest.sum(axis=0)
-        truth = rest / total
-        reached = (
-            given @ log_answer[0].ravel() + tasks * np.log(share[0])
-            + times @ (highest + np.log(total))
-            + SMOOTHING * log_answer.sum()
-        )  # fmt: skip
-        if reached - before < TOLERANCE * given.sum():
-            break
-        before = reached
-    log_ratio = np.concatenate([np.zeros((1, len(votes))), log_ratio])
-    return DawidSkene(truth, log_ratio, np.exp(log_answer), truth @ times / tasks)
 
 
 def simulate_dawid_skene(
@@ -165,9 +71,9 @@ def simulate_dawid_skene(
     verdict = np.empty((items, problem.n_questions), dtype=np.int64)
     log_ratio = np.zeros((int(problem.n_answers.max()), items, problem.n_questions))
     for question in range(problem.n_questions):
-        fused = _fused(block, question, votes)
-        verdict[:, question] = _likeliest(fused.truth)
-        log_ratio[: len(fused.log_ratio), :, question] = fused.log_ratio
+        truth, evidence = _fused(block, question, votes)
+        verdict[:, question] = _likeliest(truth)
+        log_ratio[: len(evidence), :, question] = evidence - evidence[0]
     prior = problem.prior if block.prior is None else block.prior
     log_posterior = normalised(np.log(prior) + _evidence(problem, log_ratio))
     best = decide(log_posterior, problem.loss)
@@ -189,8 +95,8 @@ def simulate_dawid_skene(
     )
 
 
-def _fused(block: CrowdBlock, question: int, votes: int) -> DawidSkene:
-    """Draw all answers to one question and fuse them."""
+def _fused(block: CrowdBlock, question: int, votes: int) -> tuple[FloatArray, FloatArray]:
+    """Draw all answers to one question and fuse them: chance and evidence (answer, item)."""
     items, answers = len(block.truth), int(block.problem.n_answers[question])
     slots = answers + (block.problem.unsure is not None)
     rows, here = np.arange(items), np.full(items, question)
@@ -202,11 +108,15 @@ def _fused(block: CrowdBlock, question: int, votes: int) -> DawidSkene:
         counts[np.where(value == UNSURE, len(counts) - 1, value), rows] += 1
     first = block.worker(rows, here, np.zeros(items, dtype=np.int64)).astype(np.int64)
     kept, place, times = _distinct(first, said, slots)
-    worker = block.worker(rows[kept, None], here[kept, None], np.arange(votes)).astype(np.int64)
-    start = np.arange(0, worker.size + 1, votes)
-    flat = worker.ravel(), said[kept].ravel()
-    found = _fit(start, *flat, block.crowd.workers, times, answers, slots)
-    return found._replace(truth=found.truth[:, place], log_ratio=found.log_ratio[:, place])
+    worker = block.worker(rows[kept, None], here[kept, None], np.arange(votes)).astype(np.int32)
+    start, flat = np.arange(0, worker.size + 1, votes), said[kept].ravel().astype(np.int8)
+    given = Votes(start, worker.ravel(), flat, block.crowd.workers, slots, answers, times)
+    fit = fit_dawid_skene(
+        given, np.full(len(kept), -1, np.int32),
+        smoothing=SMOOTHING, tolerance=TOLERANCE, steps=MOST_STEPS,
+    )  # fmt: skip
+    evidence = np.log(np.maximum(fit.posterior, 1e-300)) - fit.log_prior
+    return fit.posterior.T[:, place], evidence.T[:, place]
 
 
 def _likeliest(truth: FloatArray) -> NDArray[np.intp]:
