@@ -65,11 +65,11 @@ def test_the_wizard_from_the_table_to_the_running_campaign(open_page, shot) -> N
     page.fill("#who", "Ann")
     page.click("text=Invite")
     expect(page.locator("#invite input")).to_have_value(re.compile(r"/w/.{40,}"))
-    page.fill("#instructions", "Look **well**.")
-    page.fill("#budget", "lots")
+    page.fill("[name='tasks.instructions']", "Look **well**.")
+    page.fill("[name='money.budget']", "lots")
     page.click("text=Save")
     expect(page.locator("form .problem").first).to_contain_text("not a number")
-    page.fill("#budget", "20")
+    page.fill("[name='money.budget']", "20")
     shot(page, "wizard-4-share", full=True)
     # examples for a question, seen before they are saved
     page.click("text=Save")
@@ -89,8 +89,8 @@ def test_the_wizard_from_the_table_to_the_running_campaign(open_page, shot) -> N
     page.wait_for_url(re.compile(r"/c/\d+$"))
     expect(page.locator("h1 .status")).to_have_text("running")
     page.goto(page.url + "/share")
-    expect(page.locator("#instructions")).to_have_value("Look **well**.")
-    expect(page.locator("#budget")).to_have_value("20")
+    expect(page.locator("[name='tasks.instructions']")).to_have_value("Look **well**.")
+    expect(page.locator("[name='money.budget']")).to_have_value("20")
 
 
 def answer(worker, times: int, key: str = "y") -> None:

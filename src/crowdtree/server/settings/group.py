@@ -28,7 +28,7 @@ class Unit(NamedTuple):
 PLAIN = Unit()
 PERCENT = Unit("%", 0.01)
 MINUTES = Unit("minutes", 60.0)
-DAYS = Unit("days", 86_400.0)
+HOURS = Unit("hours", 3600.0)
 PEOPLE, ITEMS, ANSWERS = Unit("people"), Unit("items"), Unit("answers")
 Where = Literal["form", "page", "program"]
 """Where owners change a setting: in the form of all settings, on a page of its own, or by programs

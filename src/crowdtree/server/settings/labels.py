@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crowdtree.server.settings.group import DAYS, PEOPLE, Group, setting
+from crowdtree.server.settings.group import HOURS, PEOPLE, Group, setting
 
 
 class Labels(Group):
@@ -42,7 +42,7 @@ class Labels(Group):
         "The item gets its best label so far, with a larger error. It waits for a week at least "
         "while fewer people have seen it than a label takes; if empty, until you finish.",
         "A short time gives up accuracy; a long one delays the end by up to {}.",
-        DAYS,
+        HOURS,
         ge=60,
         le=31_536_000,
     )

@@ -10,7 +10,7 @@ from crowdtree.server.settings.model import Settings, flat
 
 Who = Literal["colleagues", "open", "platform", "models"]
 """Who will answer a campaign."""
-MINUTES, DAY = 60.0, 86_400.0
+HOUR = 3600.0
 
 
 class Preset(NamedTuple):
@@ -31,7 +31,7 @@ def _preset(
     max_workers: int = 10_000,
     open_questions: int = 3,
     suspicious: bool = True,
-    close_after: float = 7 * DAY,
+    close_after: float = 7 * 24 * HOUR,
 ) -> Preset:
     changes: dict[str, object] = {
         "people.may_join": may_join,
@@ -52,7 +52,7 @@ PRESETS: dict[Who, Preset] = {
         "within minutes, and the campaign finishes.",
         max_workers=50,
         suspicious=False,
-        close_after=5 * MINUTES,
+        close_after=0.1 * HOUR,
     ),
     "open": _preset(
         "An open crowd",
@@ -65,7 +65,7 @@ PRESETS: dict[Who, Preset] = {
         "As an open crowd, but only people with a participant id may join, each of them once. "
         "They do not come back: items for which nobody is left get their best label after a day.",
         may_join="named",
-        close_after=DAY,
+        close_after=24 * HOUR,
     ),
     "models": _preset(
         "Models and people",

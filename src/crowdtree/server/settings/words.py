@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Literal, get_args, get_origin
 
 from crowdtree.core.errors import CrowdtreeError
@@ -68,3 +69,17 @@ def write_value(name: str, value: object) -> str:
     if not isinstance(value, (int, float)):
         return str(value)
     return f"{value / about(name).unit.factor:.12g}"
+
+
+def cost_of(name: str, value: object) -> str:
+    """Say what a value costs in answers, time, money or quality.
+
+    >>> cost_of("checks.gold_rate", 0.1)
+    '10 % of the answers that you pay for label nothing new.'
+    >>> cost_of("tasks.max_seconds_per_question", 600.0)
+    'An item waits up to 10 minutes for a worker who walks away.'
+    """
+    costs, unit, written = about(name).costs, about(name).unit.name, write_value(name, value)
+    named = unit in ("%", "minutes", "hours") and written
+    costs = costs.replace("{}", f"{written} {unit}" if named else written or "any time")
+    return re.sub(r"\b1 (answer|question)s\b", r"1 \1", costs)

@@ -11,7 +11,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 from crowdtree import io as files
 from crowdtree.server.web.plan_jobs import problem_from_bytes
-from tests.weblab import Lab, hooked, message, settle
+from tests.weblab import Lab, delivered, hooked
 
 WEB = Path(files.__file__).parents[1] / "server" / "web"
 
@@ -26,6 +26,7 @@ def test_the_table_to_download_is_the_one_that_is_shown_and_can_be_read():
 
 def test_a_draft_with_webhooks_can_be_discarded(app: Lab) -> None:
     number = app.campaign(start=False)
-    settle(app, message(number, hooked(app, number), 1))
+    hooked(app, number)
+    delivered(app.store, app.clock)
     assert app.client.post(f"/c/{number}/discard", headers=app.owner).status_code == 200
     assert app.get(f"/api/campaigns/{number}").status_code == 404

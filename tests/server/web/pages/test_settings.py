@@ -19,7 +19,7 @@ from crowdtree.policies import expected_answers
 from crowdtree.server.settings.model import flat
 from crowdtree.server.settings.words import kind_of, read_value, write_value
 from crowdtree.server.store.db.tables import campaigns
-from crowdtree.server.web.pages.settings import FORM
+from crowdtree.server.web.pages.setting_form import FORM
 from tests.short import full, settings_of
 from tests.weblab import Lab, lab, until
 
@@ -71,7 +71,7 @@ def test_every_setting_can_be_changed_on_the_page(app: Lab) -> None:
         "checks.pause_below": "60",
         "checks.pause_after_checks": "20",
         "checks.gold_first": "3",
-        "labels.close_stalled_after_seconds": "2",
+        "labels.close_stalled_after_seconds": "48",
         "people.participant_parameter": "pid",
         "money.budget": "",
         "name": "New",
@@ -96,6 +96,26 @@ def test_every_setting_can_be_changed_on_the_page(app: Lab) -> None:
     }
     for name, value in full(expected).items():
         assert flat(settings)[name] == value, name
+
+
+def test_the_page_says_who_answers_and_what_each_setting_costs(app: Lab) -> None:
+    number = app.campaign(start=False, settings={"require_trusted_answer": True})
+    path = f"/c/{number}/share"
+    assert '<input type="radio" name="who" value="open" checked' in app.get(path).text
+    sent = {"who": "colleagues"}
+    changed = app.client.patch(
+        f"/api/campaigns/{number}/settings", json=sent, headers=app.owner
+    ).json()
+    assert (changed["people"]["max_workers"], changed["checks"]["pause_suspects"]) == (50, False)
+    page = app.get(path).text
+    assert "<b>Colleagues I know.</b>" in page
+    assert "Each item takes at least 1 answer." in page
+    app.client.post(path, data={"people.max_workers": "51"}, headers=app.owner)
+    assert "Settings of your own" in app.get(path).text
+    refused = app.client.patch(
+        f"/api/campaigns/{number}/settings", json={"who": "friends"}, headers=app.owner
+    )
+    assert "who: expected colleagues, open, platform or models" in refused.json()["message"]
 
 
 def test_links_carry_the_address_that_people_use() -> None:

@@ -10,8 +10,8 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from crowdtree.server.languages import catalogues
-from crowdtree.server.settings.model import SETTINGS, about
-from crowdtree.server.settings.words import kind_of, read_value, write_value
+from crowdtree.server.settings.presets import PRESETS, preset_of
+from crowdtree.server.settings.words import read_value, write_value
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.server.store.merging import merge, read_seen, seen_of
 from crowdtree.server.store.owner import campaigns, people
@@ -19,6 +19,7 @@ from crowdtree.server.store.queries.progress import Progress, progress
 from crowdtree.server.store.types import AnyPolicy, JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.server.web.pages.base import PageRoute, go, render
+from crowdtree.server.web.pages.setting_form import FLAGS, FORM, IN_SIGHT, field_groups
 from crowdtree.server.web.requests import Number, state_of
 from crowdtree.server.web.services.items import missing_media, never_uploaded
 
@@ -27,8 +28,6 @@ router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
 
 SHOWN_PEOPLE = 3
 """Numbers of people per label whose price is shown."""
-FORM = tuple(name for name in SETTINGS if about(name).where == "form")
-FLAGS = tuple(name for name in FORM if kind_of(name) == "flag")
 
 
 @router.get("/c/{number}/share")
@@ -45,6 +44,7 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
     performance = await state.plans.performance(policy)
     people_per_item = campaign.settings.labels.people_per_item
     extra = await state.plans.people_costs(policy, _numbers_of_people(policy, people_per_item))
+    values = campaign.settings.values()
     missing: list[str] = []
     if campaign.status == "draft":
         missing = await asyncio.to_thread(missing_media, state.store, number, state.media)
@@ -58,9 +58,12 @@ async def share(request: Request, number: Number, owner: OwnerNeeded) -> Respons
         performance=performance,
         answers=performance.answers + extra[people_per_item],
         by_people={n: performance.answers + more for n, more in extra.items()},
-        written={
-            name: write_value(name, value) for name, value in campaign.settings.values().items()
-        },
+        presets=PRESETS,
+        preset=preset_of(campaign.settings),
+        groups=field_groups(
+            campaign.settings, campaign.policy["policy"], campaign.status != "draft"
+        ),
+        written={name: write_value(name, values[name]) for name in IN_SIGHT},
         seen=seen_of(_shown(campaign)),
         examples=sum(1 for text in campaign.settings.tasks.examples.values() if text.strip()),
         base=state.options.url,

@@ -45,7 +45,7 @@ async function post(button) {
       button.dataset.text = found.text;
     }
     if (!(await sure(button))) return;
-    if ("saveFirst" in button.dataset) await save(document.querySelector("form[data-send]"));
+    if ("saveFirst" in button.dataset) await save(document.querySelector("form[data-stay]"));
     await send(button.dataset.post, body, { method: button.dataset.method ?? "POST", seconds: 60 });
     if (button.dataset.go) location.assign(button.dataset.go);
     else if ("reload" in button.dataset) location.reload();
