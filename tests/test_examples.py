@@ -10,6 +10,7 @@ import pytest
 
 from crowdtree.cli.rehearsal.example import example_items
 from crowdtree.cli.rehearsal.rehearsal import served
+from tests.short import nested
 from tests.weblab import ALONE
 
 HERE = Path(__file__).parent.parent / "examples"
@@ -52,7 +53,7 @@ def test_a_model_works_alongside_people(tmp_path: Path) -> None:
     import crowdtree as ct
 
     with served(tmp_path / "x.db") as owner:
-        wish = {"name": "x", "policy": {"example": "animals"}, "settings": ALONE}
+        wish = {"name": "x", "policy": {"example": "animals"}, "settings": nested(ALONE)}
         number = owner.post("/api/campaigns", wish)["id"]
         items = example_items(ct.example("animals"), 8, np.random.default_rng(0))
         sent = [{"task": item["task"], "text": item["text"]} for item in items]

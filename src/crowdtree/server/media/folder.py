@@ -101,6 +101,7 @@ class Folder:
                 f"{self.path}: the folder of media is not empty; use another --media, or --replace "
                 "to delete what it has"
             )
+        is_new = not self.path.exists()
         private_folder(self.path)
         if sum(sizes) > (free := shutil.disk_usage(self.path).free):
             raise CrowdtreeError(
@@ -116,6 +117,9 @@ class Folder:
                 os.replace(new, self.path / new.name)
         finally:
             shutil.rmtree(beside.path, ignore_errors=True)
+            if is_new:
+                with contextlib.suppress(OSError):  # it has files now
+                    self.path.rmdir()
 
     def _write(self, file: File, content: IO[bytes]) -> None:
         private_folder(self._of(file.campaign_id))
