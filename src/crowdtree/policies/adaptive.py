@@ -37,7 +37,6 @@ from crowdtree.policies.outlook import Contrasts, Outlook, hopeless
 from crowdtree.policies.reachable import (
     reachable_error,
     refuse_unreachable,
-    refuse_unreachable_loss,
     short_of_target,
 )
 from crowdtree.policies.replay import Replayed, Stops, checkpoints, replay_adaptive
@@ -200,9 +199,7 @@ class AdaptivePolicy(Guaranteed):
         self.calibration = calibration
         self.undecided = bool(undecided)
         self._warned = False
-        if self.strict and self.target_loss:
-            refuse_unreachable_loss(self)
-        elif self.strict and self.target_error > 0:
+        if self.strict and (self.target_error if target_loss is None else target_loss) > 0:
             refuse_unreachable(self)
 
     # ---------------------------------------------------------------- the protocol

@@ -8,6 +8,7 @@ same state and the same questions.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeVar
@@ -124,27 +125,32 @@ class Label(NamedTuple):
 
 
 class Policy(Protocol[S]):
-    """What to ask next about an item, and when to stop."""
+    """What to ask next about an item, and when to stop.
 
-    @property
-    def problem(self) -> Problem:
-        """The problem whose classes are labels and whose questions are asked."""
-        ...
+    What is not said otherwise holds for policies that choose each question by the answers so far.
+    """
 
-    @property
-    def kind(self) -> Literal["tree", "adaptive"]:
-        """``"tree"`` for a policy that follows a fixed tree, ``"adaptive"`` for any other."""
-        ...
-
-    @property
-    def plan(self) -> Plan | None:
-        """The plan, of a policy that follows a fixed tree."""
-        ...
+    problem: Problem
+    """The problem whose classes are labels and whose questions are asked."""
+    kind: Literal["tree", "adaptive"] = "adaptive"
+    """``"tree"`` for a policy that follows a fixed tree, ``"adaptive"`` for any other."""
+    plan: Plan | None = None
+    """The plan, of a policy that follows a fixed tree."""
+    max_answers: int | None = None
+    """Limit of answers per item, where one is set; else it follows from the votes."""
+    width: int | None = None
+    """Most questions that are out for one item at once; None for all that are needed."""
+    has_alternatives: bool = True
+    """Whether another question can take the place of one that nobody can answer."""
+    stops_at_target: bool = False
+    """Whether an item is labelled as soon as its stated error, or loss, is low enough."""
+    least_answers: int = 0
+    """Answers before any label. A rule of the campaign, which the policy's document leaves out."""
 
     @property
     def voted(self) -> Plan | None:
         """The plan as it is voted, with the margins of a policy that stops by margin."""
-        ...
+        return None
 
     @property
     def most_answers(self) -> int:
@@ -152,42 +158,17 @@ class Policy(Protocol[S]):
         ...
 
     @property
-    def max_answers(self) -> int | None:
-        """Limit of answers per item, where one is set; else it follows from the votes."""
-        ...
-
-    @property
-    def least_answers(self) -> int:
-        """Answers before any label (:meth:`at_least`)."""
-        ...
-
-    @property
-    def width(self) -> int | None:
-        """Most questions that are out for one item at once; None for all that are needed."""
-        ...
-
-    @property
-    def has_alternatives(self) -> bool:
-        """Whether another question can take the place of one that nobody can answer."""
-        ...
-
-    @property
-    def stops_at_target(self) -> bool:
-        """Whether an item is labelled as soon as its stated error, or loss, is low enough."""
-        ...
-
-    @property
     def bulk(self) -> Literal["adaptive", "tree", "batch"] | None:
         """Rule by which simulations run many items at once; None: item by item."""
-        ...
+        return None
 
     def questions_used(self) -> tuple[int, ...]:
         """Questions that may be asked, in the order of the tree from its root on."""
-        ...
+        return tuple(range(self.problem.n_questions))
 
     def evaluated(self) -> tuple[Evaluation, float] | None:
         """Exact evaluation and expected answers per item; None where only simulation tells."""
-        ...
+        return None
 
     def start(self, prior: ArrayLike | None = None) -> S:
         """State of an item without answers.
@@ -204,13 +185,13 @@ class Policy(Protocol[S]):
         """Whether an answer to this question would count now."""
         ...
 
-    def node(self, state: S) -> int | None:
+    def node(self, state: S) -> int | None:  # noqa: ARG002
         """Node of the tree where an item stands, ``~leaf`` at its end; None without a tree."""
-        ...
+        return None
 
     def pass_over(self, state: S) -> S:
         """State where the question asked gets no answer; unchanged with alternatives to it."""
-        ...
+        return state
 
     def ask(
         self, state: S, outstanding: Sequence[Any] = (), exclude: Collection[Any] = ()
@@ -232,8 +213,22 @@ class Policy(Protocol[S]):
         ...
 
     def at_least(self, answers: int) -> Self:
-        """Return the policy with a least number of answers before any label."""
-        ...
+        """Return the policy with a least number of answers before any label (0 and 1: no limit).
+
+        >>> import crowdtree as ct
+        >>> policy = ct.policies.PlanPolicy(ct.design(ct.example("table1"))).at_least(2)
+        >>> state = policy.update(policy.start(), ct.policies.Answer(question=0, value=1))
+        >>> policy.ask(state)
+        Ask(questions=(0,))
+        >>> policy.ask(policy.update(state, ct.policies.Answer(0, 1))).reason
+        'leaf'
+        """
+        answers = answers if answers > 1 else 0
+        if answers == self.least_answers:
+            return self
+        made = copy.copy(self)
+        object.__setattr__(made, "least_answers", answers)
+        return made
 
     def asking_until(self, target_error: float) -> Policy[Any]:
         """Return a policy that asks on until the target: the same one, or an adaptive one."""
@@ -241,7 +236,7 @@ class Policy(Protocol[S]):
 
     def warn_if_unreachable(self) -> None:
         """Warn, once per policy, that items will stay undecided because the target is too low."""
-        ...
+        return
 
     def end(self, values: NDArray[np.int8], prior: FloatArray | None = None) -> Replayed:
         """State of each recorded item (items x questions x repeats) when it is labelled."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,13 +16,11 @@ from crowdtree.core.checking import check_call, check_share
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.core.result_methods import HtmlShown, Saved
 from crowdtree.core.text import plural
-from crowdtree.policies.base import Answer, FloatArray
+from crowdtree.policies.base import Answer, FloatArray, Policy
 from crowdtree.policies.item_prior import check_priors, start_of
 from crowdtree.policies.replay import Replayed, Sample, Stops, replay_steps
 
 if TYPE_CHECKING:
-    from crowdtree.core.evaluation import Evaluation
-    from crowdtree.core.fixed_plan import Plan
     from crowdtree.core.problem import Problem
 
 __all__ = [
@@ -72,81 +69,25 @@ def check_calibration(problem: Problem, calibration: Calibration) -> None:
         )
 
 
-class Calibrated(Saved, HtmlShown):
+class Calibrated(Policy[Any], Saved, HtmlShown):
     """What every policy can do with items of known class.
 
     ``calibration`` turns the plain posterior, which takes answers as independent, into the one
     that is stated. Questions are chosen by the plain one.
     """
 
-    problem: Problem
     calibration: Calibration = INDEPENDENT
-    kind: Literal["tree", "adaptive"] = "adaptive"
-    plan: Plan | None = None
-    max_answers: int | None = None
-    width: int | None = None
-    has_alternatives: bool = True
-    stops_at_target: bool = False
-    least_answers: int = 0
-    """Answers before any label. A rule of the campaign, which the policy's document leaves out."""
-
-    def at_least(self, answers: int) -> Self:
-        """Return the policy with a least number of answers before any label (0 and 1: no limit).
-
-        >>> import crowdtree as ct
-        >>> policy = ct.policies.PlanPolicy(ct.design(ct.example("table1"))).at_least(2)
-        >>> state = policy.update(policy.start(), ct.policies.Answer(question=0, value=1))
-        >>> policy.ask(state)
-        Ask(questions=(0,))
-        >>> policy.ask(policy.update(state, ct.policies.Answer(0, 1))).reason
-        'leaf'
-        """
-        answers = answers if answers > 1 else 0
-        if answers == self.least_answers:
-            return self
-        made = copy.copy(self)
-        object.__setattr__(made, "least_answers", answers)
-        return made
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         if not isinstance(other, Calibrated) or type(self) is not type(other):
             return NotImplemented
-        same: bool = self.to_dict() == other.to_dict()  # type: ignore[attr-defined]
+        same: bool = self.to_dict() == other.to_dict()
         return same and self.problem == other.problem
 
     def __hash__(self) -> int:
         return hash((type(self), self.problem.classes))
-
-    @property
-    def voted(self) -> Plan | None:
-        """None: there is no tree."""
-        return None
-
-    @property
-    def bulk(self) -> Literal["adaptive", "tree", "batch"] | None:
-        """None: item by item."""
-        return None
-
-    def questions_used(self) -> tuple[int, ...]:
-        """All questions of the problem."""
-        return tuple(range(self.problem.n_questions))
-
-    def evaluated(self) -> tuple[Evaluation, float] | None:
-        """None: only simulation tells."""
-        return None
-
-    def node(self, state: Any) -> int | None:  # noqa: ARG002
-        """None: there is no tree."""
-        return None
-
-    def pass_over(self, state: Any) -> Any:
-        """State as it is: another question is asked."""
-        return state
-
-    def warn_if_unreachable(self) -> None:
-        """Do nothing: there is no target."""
 
     def by_class(self, log_posterior: FloatArray) -> FloatArray:
         """Logarithm of the probability of each class, along the last axis."""
@@ -367,7 +308,7 @@ class Guaranteed(Calibrated):
 
     def _at_target(self, target_error: float) -> Self:
         """The same policy with another target, which need not be within reach."""
-        options = {"strict": False} if "strict" in self.to_dict() else {}  # type: ignore[attr-defined]
+        options = {"strict": False} if "strict" in self.to_dict() else {}
         return self.changed(target_error=target_error, **options)
 
     def labelled(

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from crowdtree.core.bounds import fano_floor
 from crowdtree.core.errors import CrowdtreeError, listing
 from crowdtree.core.likelihood import UNSURE
+from crowdtree.core.loss import Loss
 from crowdtree.core.stats import mean_half_width
 from crowdtree.policies.base import FloatArray, decide, normalised
 
 if TYPE_CHECKING:
     from crowdtree.policies.adaptive import AdaptivePolicy
 
-__all__ = ["reachable_error", "refuse_unreachable", "refuse_unreachable_loss", "short_of_target"]
+__all__ = ["reachable_error", "refuse_unreachable", "short_of_target"]
 
 
 def short_of_target(policy: AdaptivePolicy) -> str | None:
@@ -35,7 +36,10 @@ def short_of_target(policy: AdaptivePolicy) -> str | None:
 
 def refuse_unreachable(policy: AdaptivePolicy) -> None:
     """Raise if the target is out of reach, and say what can be reached."""
-    if policy.calibration.reached is not None:
+    by_loss = policy.target_loss is not None
+    if by_loss and policy.problem.loss is not None and policy.problem.loss.refer is not None:
+        return  # what does not reach the target is referred
+    if policy.calibration.reached is not None and not by_loss:
         problem = short_of_target(policy)
         if problem is not None:
             raise CrowdtreeError(
@@ -43,51 +47,26 @@ def refuse_unreachable(policy: AdaptivePolicy) -> None:
                 "get there"
             )
         return
-    worst, overall, names = _inseparable(policy)
-    if worst > policy.target_error * (1 + 1e-9):
+    name, left = ("target_loss", "expected loss") if by_loss else ("target_error", "error")
+    target = policy.target_error if policy.target_loss is None else policy.target_loss
+    loss = policy.problem.loss if by_loss else None
+    worst, overall, names = _inseparable(policy, loss)
+    if worst > target * (1 + 1e-9):
         raise CrowdtreeError(
-            f"target_error: {policy.target_error:g} is out of reach: no question tells "
-            f"{{{listing(names)}}} apart, where the label stays wrong with {worst:.4g} "
-            f"(over all items {overall:.4g} at best); add a question, raise target_error "
-            "to that, or pass strict=False"
+            f"{name}: {target:g} is out of reach: no question tells {{{listing(names)}}} apart, "
+            f"which leaves them an {left} of {worst:.4g} (over all items {overall:.4g} at best); "
+            f"add a question, raise {name} to that, or pass strict=False"
         )
-    _refuse_too_few_answers(policy)
+    if not by_loss:
+        _refuse_too_few_answers(policy)
     if policy.most_repeats is None:
         return
-    reached, doubt = reachable_error(policy)
-    if reached - doubt > policy.target_error:
-        raise CrowdtreeError(
-            f"target_error: {policy.target_error:g} is out of reach with {policy.most_repeats} "
-            f"answers per question: all of them together leave an error of about {reached:.3g} "
-            f"(± {doubt:.1g}); raise repeats or target_error, or pass strict=False"
-        )
-
-
-def refuse_unreachable_loss(policy: AdaptivePolicy) -> None:
-    """Raise if classes that no question tells apart, or too few answers, leave more loss."""
-    loss, target = policy.problem.loss, policy.target_loss
-    if target is None or (loss is not None and loss.refer is not None):
-        return  # what does not reach the target is referred
-    ways = "raise target_loss, or pass strict=False"
-    group = _alike(policy)
-    weight = np.where(group == np.unique(group)[:, None], policy.problem.prior, 0.0)
-    risk = decide(np.log(np.maximum(weight, 1e-300)), loss).risk / weight.sum(axis=1)
-    worst = int(np.argmax(risk))
-    if risk[worst] > target * (1 + 1e-9) and np.sum(group == worst) > 1:
-        names = [policy.problem.classes[c] for c in np.flatnonzero(group == worst)]
-        raise CrowdtreeError(
-            f"target_loss: {target:g} is out of reach: no question tells {{{listing(names)}}} "
-            f"apart, which leaves an expected loss of {risk[worst]:.4g}; add a question, {ways}"
-        )
-    if policy.most_repeats is None:
-        return
-    found = decide(_after_all_answers(policy, 1000), loss).risk
-    reached, doubt = float(found.mean()), mean_half_width(found)
+    reached, doubt = _after_all_repeats(policy, loss)
     if reached - doubt > target:
         raise CrowdtreeError(
-            f"target_loss: {target:g} is out of reach with {policy.most_repeats} answers per "
-            f"question: all of them together leave an expected loss of about {reached:.3g} "
-            f"(± {doubt:.1g}); raise repeats, {ways}"
+            f"{name}: {target:g} is out of reach with {policy.most_repeats} answers per question: "
+            f"all of them together leave an {left} of about {reached:.3g} (± {doubt:.1g}); raise "
+            f"repeats or {name}, or pass strict=False"
         )
 
 
@@ -124,8 +103,15 @@ def reachable_error(policy: AdaptivePolicy, items: int = 1000) -> tuple[float, f
         return policy.calibration.reached
     if policy.most_repeats is None:
         raise CrowdtreeError("reachable_error: expected a policy with a limit of repeats")
-    error = 1 - np.exp(_after_all_answers(policy, items)).max(axis=1)
-    return float(error.mean()), mean_half_width(error)
+    return _after_all_repeats(policy, None, items)
+
+
+def _after_all_repeats(
+    policy: AdaptivePolicy, loss: Loss | None, items: int = 1000
+) -> tuple[float, float]:
+    """Risk after every question was asked as often as it may, ± half of its interval."""
+    risk = decide(_after_all_answers(policy, items), loss).risk
+    return float(risk.mean()), mean_half_width(risk)
 
 
 def _after_all_answers(policy: AdaptivePolicy, items: int) -> FloatArray:
@@ -145,17 +131,15 @@ def _after_all_answers(policy: AdaptivePolicy, items: int) -> FloatArray:
     return policy.by_class(normalised(log_joint))
 
 
-def _inseparable(policy: AdaptivePolicy) -> tuple[float, float, list[str]]:
-    """Worst group of classes that answer alike: its error, the error over all, its names."""
-    prior, group = policy.problem.prior, _alike(policy)
-    total = np.bincount(group, weights=prior)
-    top = np.zeros_like(total)
-    np.maximum.at(top, group, prior)
-    error = 1 - top / total
-    worst = int(np.argmax(error))
+def _inseparable(policy: AdaptivePolicy, loss: Loss | None) -> tuple[float, float, list[str]]:
+    """Worst group of classes that answer alike: its error (or loss), that over all, its names."""
+    group = _alike(policy)
+    weight = np.where(group == np.unique(group)[:, None], policy.problem.prior, 0.0)
+    risk = decide(np.log(np.maximum(weight, 1e-300)), loss).risk
+    each = np.where((weight > 0).sum(axis=1) > 1, risk / weight.sum(axis=1), 0.0)
+    worst = int(np.argmax(each))
     names = [policy.problem.classes[c] for c in np.flatnonzero(group == worst)]
-    alone = np.bincount(group)[worst] == 1
-    return (0.0 if alone else float(error[worst])), float((total - top).sum()), names
+    return float(each[worst]), float(risk.sum()), names
 
 
 def _alike(policy: AdaptivePolicy) -> NDArray[np.intp]:
