@@ -178,13 +178,21 @@ def branch_chances(
 
 
 class CellVotes:
-    """Errors of votes over all answers of the question, in some cells of the table.
+    """Errors and expected answers of votes over all answers of the question, in some cells.
 
-    Cells of equal probabilities are computed once.
+    Cells of equal probabilities are computed once; plain questions with two answers in closed form,
+    with an error of one half where they have ``-``.
     """
 
-    def __init__(self, problem: Problem, question: NDArray[Any], cls: NDArray[Any]) -> None:
+    def __init__(self, problem: Problem, question: Any, cls: Any) -> None:
         self.dependence = problem.dependence
+        self._error: FloatArray | None = None
+        if problem.is_yes_no:
+            dash = problem.outcome[question, cls] == DASH
+            error = np.where(dash, 0.5, problem.worker_error[question, cls])
+            self._error, place = np.unique(error, return_inverse=True)
+            self._place = place.reshape(error.shape)
+            return
         rows = answer_rows(problem, question, cls, range(len(problem.right)))
         right = np.moveaxis(problem.right[:, question, cls], 0, -1)
         count = problem.n_answers[question][..., None]
@@ -197,11 +205,34 @@ class CellVotes:
 
     def errors(self, rule: VoteRule, votes: NDArray[np.int64]) -> FloatArray:
         """Chance that the vote does not settle on a right answer, as ``[votes, cell ...]``."""
+        if self._error is not None:
+            found = rule.two_way_error(self._error[None], votes[:, None], self.dependence)
+            return np.asarray(found[:, self._place])
+
+        def wrong(rows: FloatArray, right: NDArray[np.bool_]) -> FloatArray:
+            wins = rule.wins(rows, votes[:, None], self.dependence)
+            return np.asarray(np.minimum(np.where(right, 0.0, wins).sum(axis=2), 1.0))
+
+        return self._by_count(wrong, votes)
+
+    def answers(self, rule: VoteRule, votes: NDArray[np.int64]) -> FloatArray:
+        """Expected answers where every answer has a branch, as ``[votes, cell ...]``."""
+        if self._error is not None:
+            found = rule.two_way_answers(self._error[None], votes[:, None], self.dependence)
+            return np.asarray(found[:, self._place])
+        return self._by_count(
+            lambda rows, _: rule.answers(rows, votes[:, None], self.dependence), votes
+        )
+
+    def _by_count(
+        self,
+        compute: Callable[[FloatArray, NDArray[np.bool_]], FloatArray],
+        votes: NDArray[np.int64],
+    ) -> FloatArray:
+        """Compute something of the rows of questions with as many answers, for each vote."""
         found = np.empty((len(votes), len(self._rows)))
         for count in np.unique(self._count).tolist():
             here = self._count == count
             rows, right = self._rows[here][:, :count], self._right[here][:, :count]
-            every = np.broadcast_to(rows, (len(votes), *rows.shape))
-            wins = rule.wins(every, votes[:, None], self.dependence)
-            found[:, here] = np.where(right, 0.0, wins).sum(axis=2)
-        return np.minimum(found, 1.0)[:, self._place]
+            found[:, here] = compute(np.broadcast_to(rows, (len(votes), *rows.shape)), right)
+        return found[:, self._place]

@@ -176,7 +176,7 @@ class _Teams:
         rows = self.rows(team)
         share = self.row_share[rows]
         if not self.tree.problem.is_yes_no:
-            yield from _envelope(lambda votes: self._several_errors(team, votes) @ share)
+            yield from _envelope(lambda votes: self.errors(team, votes) @ share)
             return
         for gain in voting.majority_gains(self.row_error[rows], self.dependence):
             yield 2, float(share @ gain)
@@ -193,14 +193,10 @@ class _Teams:
 
     def part_error(self, team: int, votes: int) -> FloatArray:
         """Additive error of each part of a team."""
-        rows, share, start = self._by_part(team)
-        if self.tree.problem.is_yes_no:
-            error = voting.majority_error(self.row_error[rows], votes, self.dependence)
-        else:
-            error = self._several_errors(team, np.array([votes]))[0]
-        return np.add.reduceat(share * error, start)
+        _, share, start = self._by_part(team)
+        return np.add.reduceat(share * self.errors(team, np.array([votes]))[0], start)
 
-    def _several_errors(self, team: int, votes: IntArray) -> FloatArray:
+    def errors(self, team: int, votes: IntArray) -> FloatArray:
         """Errors of pluralities over all answers, one row per number of votes."""
         key = votes.tobytes()
         if key not in self._errors:

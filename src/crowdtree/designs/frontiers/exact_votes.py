@@ -50,12 +50,7 @@ class Verdicts:
 
     def keys(self, tree: Tree) -> list[Any]:
         """What the votes of each node depend on: its question, branches and usual answer."""
-        if tree.problem.is_yes_no:
-            return list(tree.question.tolist())
-        return [
-            (question, tuple(answer for answer, _ in tree.branches(node)), tree.usual_answer[node])
-            for node, question in enumerate(tree.question.tolist())
-        ]
+        return [self._options.branches_at(tree, node) for node in range(tree.n_nodes)]
 
     def __getitem__(self, key: Any) -> tuple[list[FloatArray], FloatArray]:
         found = self._kept.get(key)
@@ -66,13 +61,10 @@ class Verdicts:
         return found
 
     def _made(self, key: Any) -> tuple[list[FloatArray], FloatArray]:
-        options = self._options
-        same = options.vote == "majority"
-        if options.problem.is_yes_no:
-            classes = np.arange(1 if same else options.problem.n_classes)
-            return [options.verdicts(key)[:, 1].copy()], options.at(np.intp(key), classes)[1]
-        made = options.branching(*key)
-        return list(made.chance.transpose(1, 0, 2)[1:]), made.cost[:, :1] if same else made.cost
+        made = self._options.votes_at(*key)
+        same = self._options.vote == "majority"
+        chances = np.ascontiguousarray(made.chance.transpose(1, 0, 2)[1:])
+        return list(chances), made.cost[:, :1] if same else made.cost
 
 
 class ExactVotes:

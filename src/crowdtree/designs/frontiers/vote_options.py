@@ -10,14 +10,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree.core import voting
 from crowdtree.core.bounds import checked_price
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.fixed_plan import Vote
 from crowdtree.core.plurality import ENDLESS
 from crowdtree.core.problem import DASH, Problem
 from crowdtree.core.tree import Tree
-from crowdtree.core.votes import VOTES, CellVotes, answer_rows, branch_chances, two_verdicts
+from crowdtree.core.votes import (
+    VOTES,
+    CellVotes,
+    VoteRule,
+    answer_rows,
+    branch_chances,
+    two_verdicts,
+)
 
 FloatArray = NDArray[np.float64]
 Index = NDArray[np.intp] | NDArray[np.int32] | np.intp
@@ -125,14 +131,15 @@ class Options:
         key = (question, answers, usual)
         found = self._branching.get(key)
         if found is None:
-            found = self._branching[key] = self._branches(*key)
+            found = self._branching[key] = self.votes_at(*key)
         return found
 
     @cached_property
     def _branching(self) -> dict[tuple[int, tuple[int, ...], int], Branching]:
         return {}
 
-    def _branches(self, question: int, answers: tuple[int, ...], usual: int) -> Branching:
+    def votes_at(self, question: int, answers: tuple[int, ...], usual: int) -> Branching:
+        """Compute :meth:`branching`."""
         problem, rule = self.problem, VOTES[self.vote]
         every = np.arange(problem.n_classes)
         if problem.is_yes_no:
@@ -153,9 +160,13 @@ class Options:
 
     def branching_at(self, tree: Tree, node: int) -> Branching:
         """Where votes send items at a node of a tree."""
+        return self.branching(*self.branches_at(tree, node))
+
+    def branches_at(self, tree: Tree, node: int) -> tuple[int, tuple[int, ...], int]:
+        """What votes at a node depend on: its question, branches and usual answer."""
         answers = tuple(answer for answer, _ in tree.branches(node))
         usual = 0 if self.problem.is_yes_no else tree.usual_answer[node]
-        return self.branching(int(tree.question[node]), answers, usual)
+        return int(tree.question[node]), answers, usual
 
     def verdicts(self, question: int) -> FloatArray:
         """Probability of either of two verdicts, as ``[option, answer, class]``."""
@@ -181,13 +192,8 @@ class Options:
 
     def _errors(self, question: Index, cls: Index) -> FloatArray:
         """Fused errors; equal worker errors are fused once."""
-        if not self.problem.is_yes_no:
-            return self._several(self._several_errors, question, cls)
-        values, place = np.unique(self._cell_error[question, cls], return_inverse=True)
-        fuse = voting.majority_error if self.vote == "majority" else voting.margin_error
-        fused = fuse(values[None], self.votes[:, None], self.problem.dependence)
-        outcome = self.problem.outcome[question, cls]
-        return np.where(outcome == DASH, 0.0, fused[:, place.reshape(outcome.shape)])
+        found = self._of_cells(CellVotes.errors, question, cls)
+        return np.where(self.problem.outcome[question, cls] == DASH, 0.0, found)
 
     def _costs(self, question: Index, cls: Index) -> FloatArray:
         """Expected prices; votes that say nothing new are no option."""
@@ -199,43 +205,30 @@ class Options:
         return np.where(several & again, ENDLESS, cost)
 
     def _paid(self, question: Index, cls: Index) -> FloatArray:
-        cell = self._cell_error[question, cls]
         price = np.asarray(self.price[question])
         if self.vote == "majority":
             votes = self.votes.reshape(-1, *(1,) * price.ndim)
-            return np.broadcast_to(votes * price, (len(self.votes), *cell.shape))
-        if not self.problem.is_yes_no:
-            return np.asarray(self._several(self._several_answers, question, cls) * price)
-        values, place = np.unique(cell, return_inverse=True)
-        answers = voting.margin_votes(values[None], self.votes[:, None], self.problem.dependence)
-        return np.asarray(answers[:, place.reshape(cell.shape)] * price)
+            shape = self.problem.outcome[question, cls].shape
+            return np.broadcast_to(votes * price, (len(self.votes), *shape))
+        return np.asarray(self._of_cells(CellVotes.answers, question, cls) * price)
 
-    def _several(
+    def _of_cells(
         self,
-        compute: Callable[[Any, Any, NDArray[np.int64]], FloatArray],
-        question: Index,
-        cls: Index,
+        compute: Callable[[CellVotes, VoteRule, NDArray[np.int64]], FloatArray],
+        question: Any,
+        cls: Any,
     ) -> FloatArray:
-        """Compute options of cells with several answers; those that are none cost the most."""
+        """Compute the options of some cells; those that are none cost the most."""
+        rule = VOTES[self.vote]
+        if not self.by_branch:
+            return compute(CellVotes(self.problem, question, cls), rule, self.votes)
         question, cls = np.broadcast_arrays(question, cls)
         found = np.full((len(self.votes), *question.shape), ENDLESS)
         usable = self.usable.sum(axis=0)[question]
         for count in np.unique(usable).tolist():
             here = usable == count
-            found[:count, here] = compute(question[here], cls[here], self.votes[:count])
-        return found
-
-    def _several_errors(self, question: Any, cls: Any, votes: NDArray[np.int64]) -> FloatArray:
-        return CellVotes(self.problem, question, cls).errors(VOTES[self.vote], votes)
-
-    def _several_answers(self, question: Any, cls: Any, votes: NDArray[np.int64]) -> FloatArray:
-        """Expected answers of a vote over all answers; a node with fewer branches takes less."""
-        found = np.empty((len(votes), len(question)))
-        for count in np.unique(self.problem.n_answers[question]).tolist():
-            here = self.problem.n_answers[question] == count
-            rows = answer_rows(self.problem, question[here], cls[here], range(count))
-            rows = np.broadcast_to(rows, (len(votes), *rows.shape))
-            found[:, here] = VOTES[self.vote].answers(rows, votes[:, None], 0.0)
+            cells = CellVotes(self.problem, question[here], cls[here])
+            found[:count, here] = compute(cells, rule, self.votes[:count])
         return found
 
     def priced(self, price: float) -> tuple[FloatArray, NDArray[np.intp]]:
