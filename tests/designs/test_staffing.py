@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import crowdtree as ct
 from crowdtree import CrowdtreeError, CrowdtreeWarning, Plan, Problem, Tree, evaluate, staff
 from crowdtree.core import scores, voting
-from crowdtree.designs.staffing import MOST_WORKERS, STAFFERS, random_means, single_mean
+from crowdtree.designs.staffing import MAX_WORKERS, STAFFERS, random_means, single_mean
 from tests.contracts.oracle import spread
 from tests.strategies import problems
 
@@ -447,9 +447,9 @@ def test_unknown_methods_are_answered_with_the_known_ones():
 
 def test_the_largest_budgets_are_accepted_and_no_larger_ones():
     tree = ct.design(ct.example("table1"))
-    assert ct.staff(tree, MOST_WORKERS, "everyone").votes.max() == MOST_WORKERS + 1
-    assert ct.staff(tree, answers=MOST_WORKERS, method="everyone").votes.max() > 1000
-    for wrong in ({"workers": MOST_WORKERS + 2}, {"answers": MOST_WORKERS + 2},
+    assert ct.staff(tree, MAX_WORKERS, "everyone").votes.max() == MAX_WORKERS + 1
+    assert ct.staff(tree, answers=MAX_WORKERS, method="everyone").votes.max() > 1000
+    for wrong in ({"workers": MAX_WORKERS + 2}, {"answers": MAX_WORKERS + 2},
                   {"answers": -math.inf}):  # fmt: skip
         with pytest.raises(ct.CrowdtreeError, match="10,000,000"):
             ct.staff(tree, **wrong)

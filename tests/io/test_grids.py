@@ -184,8 +184,8 @@ def test_limits_of_yaml_and_blank_lines(tmp_path: Path, monkeypatch: pytest.Monk
     assert "values; keep large tables as .csv" in message(tmp_path / "p.yaml")
     with pytest.raises(CrowdtreeError, match="values; keep large tables"):
         save_problem(expected(), tmp_path / "p.yaml")
-    monkeypatch.setattr(grids, "MOST_BLANK", 3)
-    monkeypatch.setattr(reading, "MOST_BLANK", 3)
+    monkeypatch.setattr(grids, "MAX_BLANK", 3)
+    monkeypatch.setattr(reading, "MAX_BLANK", 3)
     assert "begins with 3 blank lines" in message(put(tmp_path, "\n" * 9 + GOOD))
     assert "has 3 blank lines in a row" in message(put(tmp_path, SEP + "\n" * 9 + GOOD))
 

@@ -108,7 +108,7 @@ def test_classes_that_only_dashes_keep_together() -> None:
 
 
 def test_pairs_of_a_huge_table_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crowdtree.planning.checkup.MOST_PAIR_WORK", 1)
+    monkeypatch.setattr("crowdtree.planning.checkup.MAX_PAIR_WORK", 1)
     found = ct.check(table(np.eye(3, dtype=int).tolist()))
     assert found.pairs == ()
     assert "too large to compare all pairs" in found.to_text()

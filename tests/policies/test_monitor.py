@@ -239,7 +239,7 @@ def test_items_that_left_the_cache_are_computed_again_alike(monkeypatch):
     order = sorted(range(len(said)), key=lambda i: (i * 7919) % len(said))
     monitors = []
     for most in (100_000, 1):
-        monkeypatch.setattr(module, "MOST_HELD", most)
+        monkeypatch.setattr(module, "MAX_HELD", most)
         monitors.append(Monitor(policy))
         for place in order:
             monitors[-1].observe(*said[place])
@@ -373,7 +373,7 @@ def held_numbers(monitor):
 
 
 def test_what_is_held_does_not_grow_with_the_answers(monkeypatch):
-    monkeypatch.setattr(module, "MOST_HELD", 500)
+    monkeypatch.setattr(module, "MAX_HELD", 500)
     policy, said = campaign_answers(TINY, TINY, items=200)
     monitor, sizes = Monitor(policy), []
     for place, (item, answer) in enumerate(said, start=1):

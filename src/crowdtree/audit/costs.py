@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.audit.strata import MOST_STRATA, stratify
+from crowdtree.audit.strata import MAX_STRATA, stratify
 from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeError, listing, one_line
 from crowdtree.core.loss import Loss, make_loss
@@ -78,7 +78,7 @@ class Costs:
         first = 0
         for k in used:
             mine = level == k
-            found[mine] = first + stratify(errors[mine], max(3, MOST_STRATA // len(used)))
+            found[mine] = first + stratify(errors[mine], max(3, MAX_STRATA // len(used)))
             first = int(found[mine].max()) + 1
         return found
 

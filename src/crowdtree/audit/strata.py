@@ -12,7 +12,7 @@ from crowdtree.core.arrays import FloatArray
 
 IntArray = NDArray[np.int64]
 
-MOST_STRATA = 12
+MAX_STRATA = 12
 SLOPES = {-0.5: 0.3, 0.0: 1.0, 0.5: 1.0, 1.0: 1.5}
 """Slopes of the true on the stated log odds, with their prior weights: 0 if errors say nothing."""
 DOUBLINGS = range(-6, 7)
@@ -36,7 +36,7 @@ RATIO = 1.01
 """Further totals are tested in steps of this ratio."""
 
 
-def stratify(errors: FloatArray, most: int = MOST_STRATA) -> IntArray:
+def stratify(errors: FloatArray, most: int = MAX_STRATA) -> IntArray:
     """Put items into strata by stated error; equal errors share one, unsure items have more.
 
     >>> stratify(np.array([0.1, 0.0, 0.5, 0.1])).tolist()

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from crowdtree.core.errors import CrowdtreeError, listing
 from crowdtree.core.reading import (
-    MOST_TABLE,
+    MAX_TABLE,
     Source,
     cell_text,
     frame_columns,
@@ -381,7 +381,7 @@ def _read_file(
         )
     if file.path is not None and not packed and (size := file.path.stat().st_size) > _SMALL_SIZE:
         _check_memory(file, int(size * max(1, head.count(b"\n")) / len(head)), what)
-    most = int(min(MOST_TABLE, _free_memory())) if packed else sys.maxsize
+    most = int(min(MAX_TABLE, _free_memory())) if packed else sys.maxsize
     with file.rows(most) as (_, rows):
         header = next((cells for _, cells in rows if cells), [])
         return read_rows(header, rows, needed, optional, columns, file.name)

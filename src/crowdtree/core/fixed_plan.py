@@ -30,7 +30,7 @@ from crowdtree.core.votes import (
 Vote = Literal["majority", "margin"]
 Pool = Literal["node", "question"]
 FloatArray = NDArray[np.float64]
-MOST_NESTED = 100
+MAX_NESTED = 100
 """Levels up to which a tree is written nested; readers of JSON give up on very deep nests."""
 
 
@@ -258,7 +258,7 @@ class Plan(Framed, Saved, Drawn):
                 key: str(value) if isinstance(value, float) and not np.isfinite(value) else value
                 for key, value in tree.certificate._asdict().items()
             }
-        return data | ({"tree": nested} if tree.depth <= MOST_NESTED else {"nodes": _flat(nested)})
+        return data | ({"tree": nested} if tree.depth <= MAX_NESTED else {"nodes": _flat(nested)})
 
     @classmethod
     def from_dict(cls, problem: Problem, data: Mapping[str, Any]) -> Plan:

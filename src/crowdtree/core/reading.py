@@ -24,15 +24,15 @@ from crowdtree.core.checking import got
 from crowdtree.core.errors import CrowdtreeError
 
 MB = 1_000_000
-MOST_TABLE = 4_000 * MB
+MAX_TABLE = 4_000 * MB
 """Bytes of the largest table that is read, unpacked."""
-MOST_LINE = 4 * MB
+MAX_LINE = 4 * MB
 """The longest line of a table, in characters: 10,000 classes may have 400 each."""
-MOST_FIELD = 131_072
+MAX_FIELD = 131_072
 """The longest field of a table, in characters; the limit of the csv module of Python."""
-MOST_BLANK = 100_000
+MAX_BLANK = 100_000
 """Blank lines in a row after which a file is refused."""
-MOST_TITLE = 20
+MAX_TITLE = 20
 """Rows among which the header is looked for."""
 _CHUNK = 1 << 16
 _GZIP = b"\x1f\x8b"
@@ -83,7 +83,7 @@ def open_source(source: Any, name: str | None = None) -> Source:
     if isinstance(source, bytes | bytearray):
         return Source(shown(name), None, io.BytesIO(source))
     if not source.seekable():
-        content = source.read(MOST_TABLE + 1)
+        content = source.read(MAX_TABLE + 1)
         return Source(shown(name), None, io.BytesIO(content))
     return Source(shown(name), None, source)
 
@@ -96,7 +96,7 @@ class Source:
     path: Path | None
     stream: IO[bytes] | None = None
 
-    def check(self, most: int = MOST_TABLE) -> None:
+    def check(self, most: int = MAX_TABLE) -> None:
         """Raise unless there is a file of at most this many bytes."""
         size = self._size()
         if size == 0:
@@ -165,7 +165,7 @@ class Source:
         with self._faults(), self.open() as file:
             return file.read(2) == _GZIP or self.name.lower().endswith(".gz")
 
-    def read_bytes(self, most: int = MOST_TABLE) -> bytes:
+    def read_bytes(self, most: int = MAX_TABLE) -> bytes:
         """Read everything, unpacked, in at most so many bytes."""
         self.check(most)
         with self._faults(), self._unpacked() as (file, _):
@@ -174,7 +174,7 @@ class Source:
             raise self._too_large(most)
         return data
 
-    def read_text(self, most: int = MOST_TABLE) -> str:
+    def read_text(self, most: int = MAX_TABLE) -> str:
         """Read a whole text file: UTF-8, with or without a byte order mark."""
         data = self.read_bytes(most)
         _refuse_binary(data[:_CHUNK], self.name)
@@ -193,7 +193,7 @@ class Source:
         return found
 
     @contextlib.contextmanager
-    def lines(self, most: int = MOST_TABLE, most_line: int = MOST_LINE) -> Iterator[Iterator[str]]:
+    def lines(self, most: int = MAX_TABLE, most_line: int = MAX_LINE) -> Iterator[Iterator[str]]:
         """Open a text file for reading line by line, in bounded memory."""
         self.check(most)
         self.head()
@@ -212,7 +212,7 @@ class Source:
 
     @contextlib.contextmanager
     def rows(
-        self, most: int = MOST_TABLE, most_line: int = MOST_LINE, most_field: int = MOST_FIELD
+        self, most: int = MAX_TABLE, most_line: int = MAX_LINE, most_field: int = MAX_FIELD
     ) -> Iterator[tuple[str, Iterator[tuple[int, list[str]]]]]:
         """Open a table: its separator, and the number and cells of each row.
 
@@ -225,11 +225,11 @@ class Source:
                 first_word = first.lower().lstrip('"')
                 if first.strip(" ,;\t\r\n") and not first_word.startswith(("sep=", "#")):
                     break
-                if skipped > MOST_BLANK:
+                if skipped > MAX_BLANK:
                     raise CrowdtreeError(
-                        f"{self.name}: begins with {MOST_BLANK:,} blank lines; remove them"
+                        f"{self.name}: begins with {MAX_BLANK:,} blank lines; remove them"
                     )
-            head = [first, *itertools.islice(lines, MOST_TITLE - 1)]
+            head = [first, *itertools.islice(lines, MAX_TITLE - 1)]
             separator = separator_of(*head)
             yield (
                 separator,
@@ -372,7 +372,7 @@ def separator_of(*lines: str) -> str:
 
 
 def csv_rows(
-    lines: Iterable[str], separator: str, name: str, *, skipped: int = 0, most: int = MOST_FIELD
+    lines: Iterable[str], separator: str, name: str, *, skipped: int = 0, most: int = MAX_FIELD
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the first line of each row, and its fields.
 

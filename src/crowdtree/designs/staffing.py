@@ -31,7 +31,7 @@ from crowdtree.core.votes import VOTES, CellVotes
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-MOST_WORKERS = 10_000_000
+MAX_WORKERS = 10_000_000
 LOOK_AHEAD, MAX_ENVELOPE = 32, 256
 """Votes up to which the error of a question with several answers is followed: at first, at most."""
 CAUTIONS = (1.0, 0.5, 0.0)
@@ -255,15 +255,15 @@ class _Budget:
                 "staff: expected either workers (extra ones) or answers (expected number per item)"
             )
         if workers is not None:
-            if not 0 <= workers <= MOST_WORKERS:
+            if not 0 <= workers <= MAX_WORKERS:
                 raise CrowdtreeError(
-                    f"workers: expected a whole number from 0 to {MOST_WORKERS:,}, got {workers!r}"
+                    f"workers: expected a whole number from 0 to {MAX_WORKERS:,}, got {workers!r}"
                 )
             return cls(float(workers), np.ones(teams.count), workers=True)
         base = float(teams.load.sum())
-        if answers is None or not -math.inf < answers <= MOST_WORKERS:
+        if answers is None or not -math.inf < answers <= MAX_WORKERS:
             raise CrowdtreeError(
-                f"answers: expected a number of at most {MOST_WORKERS:,}, got {answers!r}"
+                f"answers: expected a number of at most {MAX_WORKERS:,}, got {answers!r}"
             )
         if answers < base * (1 - 1e-12):
             raise CrowdtreeError(

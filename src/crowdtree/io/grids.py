@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from crowdtree.core.errors import CrowdtreeError, needing, one_line, squeeze
-from crowdtree.core.reading import MOST_BLANK, Source, cell_text, frame_columns, shown
+from crowdtree.core.reading import MAX_BLANK, Source, cell_text, frame_columns, shown
 from crowdtree.io.atomic import write_atomically
 from crowdtree.io.formats import MOST_BYTES, ending_of
 from crowdtree.io.layouts import Grid, Row, has_header
@@ -45,8 +45,8 @@ def _few_blank(rows: Iterable[tuple[int, list[str]]], name: str) -> Iterator[tup
     blank = 0
     for number, row in rows:
         blank = 0 if row else blank + 1
-        if blank > MOST_BLANK:
-            raise CrowdtreeError(f"{name}: has {MOST_BLANK:,} blank lines in a row; remove them")
+        if blank > MAX_BLANK:
+            raise CrowdtreeError(f"{name}: has {MAX_BLANK:,} blank lines in a row; remove them")
         yield number, row
 
 

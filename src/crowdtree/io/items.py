@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from crowdtree.core.errors import CrowdtreeError, one_line
-from crowdtree.core.reading import MOST_TITLE, csv_rows, open_source, separator_of
+from crowdtree.core.reading import MAX_TITLE, csv_rows, open_source, separator_of
 from crowdtree.io.grids import read_sheets
 from crowdtree.io.layouts import Row, header_of
 
@@ -113,13 +113,13 @@ def is_address(value: str) -> bool:
 
 
 def _csv(lines: Iterator[str]) -> Iterator[Row]:
-    head = list(islice(lines, MOST_TITLE))
+    head = list(islice(lines, MAX_TITLE))
     return csv_rows(chain(head, lines), separator_of(*head), "items", most=MOST_ROW)
 
 
 def _has_key(rows: list[Row]) -> bool:
     """Whether one of the first rows has a column that names items."""
-    cells = (cell for _, row in rows[:MOST_TITLE] for cell in row)
+    cells = (cell for _, row in rows[:MAX_TITLE] for cell in row)
     return any(cell.strip().casefold() in KEYS for cell in cells)
 
 

@@ -16,7 +16,7 @@ from typing import Literal, NoReturn
 
 from crowdtree.core.errors import CrowdtreeError, one_line
 from crowdtree.core.problem import CELLS
-from crowdtree.core.reading import MOST_TITLE
+from crowdtree.core.reading import MAX_TITLE
 
 Rows = Literal["questions", "classes"]
 Row = tuple[int, list[str]]
@@ -128,7 +128,7 @@ def header_of(
     >>> header, list(below)
     ((2, ['question', 'a', 'b']), [(3, ['q', '0', '1'])])
     """
-    head = list(itertools.islice(rows, MOST_TITLE))
+    head = list(itertools.islice(rows, MAX_TITLE))
     if not head:
         return [], (0, []), rows
     texts = [[cell.strip().casefold() for cell in cells] for _, cells in head]
@@ -154,7 +154,7 @@ def has_header(head: list[Row]) -> bool:
     >>> has_header([(1, ["Read me"])]), has_header([(1, ["Question", "a", "b"])])
     (False, True)
     """
-    words = {cell.strip().casefold() for _, cells in head[:MOST_TITLE] for cell in cells}
+    words = {cell.strip().casefold() for _, cells in head[:MAX_TITLE] for cell in cells}
     return not words.isdisjoint(QUESTION + CLASS)
 
 

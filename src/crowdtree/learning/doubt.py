@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from crowdtree.learning.classes import Fit
 
 
-MOST_UNKNOWNS = 2000
-MOST_PAIRS = 3_000_000
+MAX_UNKNOWNS = 2000
+MAX_PAIRS = 3_000_000
 """Above so many unknowns, or pairs of answers to the same item, the joint matrix is not made."""
 _LEAST = 0.02  # share of the complete information that is left in any direction at the least
 _LIKELY = 1e-6  # classes less likely than this are left out of an item's share
@@ -144,7 +144,7 @@ def _own(fit: Fit) -> Doubt:
 def fits_one_matrix(answers: Answers, unknowns: int) -> bool:
     """Whether the joint matrix of so many unknowns is worth its time."""
     pairs = float((np.diff(answers.start).astype(np.float64) ** 2).sum())
-    return unknowns <= MOST_UNKNOWNS and pairs <= MOST_PAIRS
+    return unknowns <= MAX_UNKNOWNS and pairs <= MAX_PAIRS
 
 
 def inverse(whole: FloatArray, lost: FloatArray) -> FloatArray:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from crowdtree.policies import AdaptivePolicy
 
 Kind = Literal["labels", "classes"]
-_MOST_PAIRS = 100  # pairs of confused classes in the JSON form
+_MAX_PAIRS = 100  # pairs of confused classes in the JSON form
 
 
 class Range(NamedTuple):
@@ -600,7 +600,7 @@ class Learned(Framed, Saved, Plotted):
             "converged": self.converged,
             "workers": [_without_nan(worker._asdict()) for worker in self.workers.values()],
             **({"sources": [s._asdict() for s in self.sources.values()]} if self.sources else {}),
-            "confused": [pair._asdict() for pair in confused_pairs(self)[:_MOST_PAIRS]],
+            "confused": [pair._asdict() for pair in confused_pairs(self)[:_MAX_PAIRS]],
             "against_assumed": [
                 {**cell._asdict(), "outside": cell.outside} for cell in against_assumed(self)
             ],

@@ -27,7 +27,7 @@ OPTIMISM_SD = 0.5
 """Prior deviation of the log odds by which new items err more often than stated."""
 MOSTLY = 0.8
 """Share of questions that items were asked at least, so that a plan can be tried on them."""
-MOST_NODES = 20_000
+MAX_NODES = 20_000
 """Of the search for an optimal tree that is made again only to see how optimistic it is."""
 
 
@@ -121,7 +121,7 @@ def _maker(learned: Learned, plan: Plan) -> Callable[[Problem], Plan] | None:
         return lambda taught: _point(taught, votes, wanted)
     if method not in DESIGNERS:
         return None
-    options: dict[str, Any] = {"node_limit": MOST_NODES} if method == "optimal" else {}
+    options: dict[str, Any] = {"node_limit": MAX_NODES} if method == "optimal" else {}
 
     def make(taught: Problem) -> Plan:
         tree = design(taught, method, allow_groups=True, **options)

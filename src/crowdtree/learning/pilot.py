@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _STEP = 1e-5  # of an error, in a difference
 _MAX_CELLS = 1 << 22  # cells (node, class) that are computed together
-MOST_ERROR = 0.499
+MAX_ERROR = 0.499
 CAUTION = 3.0
 """Real labels may be wrong this many times as often as a plan says (docs/learning.md)."""
 MAX_TABLES = 300
@@ -199,7 +199,7 @@ def upper_problem(learned: Learned, level: float = 0.95) -> Problem:
     high = np.maximum(np.asarray(beta.ppf(level, wrong, right)), problem.worker_error)
     if not problem.is_yes_no:
         return with_table(problem, learned.class_fit, np.maximum(high, learned.fit.error))
-    high = np.where(problem.worker_error < MOST_ERROR, np.minimum(high, MOST_ERROR), high)
+    high = np.where(problem.worker_error < MAX_ERROR, np.minimum(high, MAX_ERROR), high)
     return quietly_replaced(problem, worker_error=np.where(problem.outcome == DASH, 0.5, high))
 
 

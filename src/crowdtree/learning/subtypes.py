@@ -36,7 +36,7 @@ WEIGHT = 1.0  # answers that the class's own rate is worth in every cell of a su
 LEAST_ITEMS = 4  # per sub-type
 OPEN = 0.25
 LEAST_RATE = 1e-4  # of an answer in a class
-MOST_ITEMS = 5_000  # per class that are used
+MAX_ITEMS = 5_000  # per class that are used
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +146,8 @@ def _sheet(learned: Learned, cls: int, rng: np.random.Generator) -> _Sheet:
     """Answers about the items that may be of this class, a sample of them where they are many."""
     a = learned.answers
     items = np.flatnonzero(learned.posterior[:, cls] > 0.01)
-    if len(items) > MOST_ITEMS:
-        items = np.sort(rng.choice(items, MOST_ITEMS, replace=False))
+    if len(items) > MAX_ITEMS:
+        items = np.sort(rng.choice(items, MAX_ITEMS, replace=False))
     place = np.full(a.n_tasks, -1)
     place[items] = np.arange(len(items))
     rows = place[a.task]

@@ -19,7 +19,7 @@ from crowdtree.learning.stating import CrowdMap
 if TYPE_CHECKING:
     from crowdtree.learning.model import Learned
 
-MOST_ITEMS = 4_000
+MAX_ITEMS = 4_000
 """Items that an interval is made of; more would not change it."""
 DRAWS = 200
 """Calibrations that an interval of the accuracy is made of."""
@@ -133,8 +133,8 @@ class TableDiscount:
         made: Decision,
     ) -> tuple[float, float, float]:
         rng = np.random.default_rng(0)
-        if len(posterior) > MOST_ITEMS:
-            some = rng.choice(len(posterior), MOST_ITEMS, replace=False)
+        if len(posterior) > MAX_ITEMS:
+            some = rng.choice(len(posterior), MAX_ITEMS, replace=False)
             posterior, answers = posterior[some], answers[some]
             made = Decision(made.label[some], made.risk[some], made.referred[some])
         draws = Calibration.draws(

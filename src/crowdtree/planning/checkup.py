@@ -27,9 +27,9 @@ from crowdtree.planning.trees import no_first_question
 
 PAIR_ERROR = 0.01
 """Error at which the cost of separating two classes is stated."""
-MOST_PAIRS = 10
-MOST_MARGIN = 25
-MOST_PAIR_WORK = 2e9
+MAX_PAIRS = 10
+MAX_MARGIN = 25
+MAX_PAIR_WORK = 2e9
 """Cells of all pairs of classes that are compared; a few seconds."""
 TARGETS = (0.05, 0.01, 0.001)
 
@@ -297,7 +297,7 @@ def check(problem: Problem, *, time_limit: float = 20.0) -> Checkup:
             remarks.append(f"No fixed tree: {no_first_question(problem)}.")
         groups = tuple(dict.fromkeys(members for members in leaves if len(members) > 1))
         costs = tuple(_costs(problem, bool(groups), start + time_limit))
-    if problem.n_classes**2 * problem.n_questions > MOST_PAIR_WORK:
+    if problem.n_classes**2 * problem.n_questions > MAX_PAIR_WORK:
         pairs: tuple[Pair, ...] = ()
         remarks.append("Hard pairs are skipped: the table is too large to compare all pairs.")
     else:
@@ -373,7 +373,7 @@ def _pairs(problem: Problem) -> Iterator[Pair]:
     best, which, count = _separations(problem)
     first, second = np.nonzero(np.triu(count, 1))
     weight = problem.prior[first] + problem.prior[second]
-    order = np.lexsort((-weight, count[first, second], -best[first, second]))[:MOST_PAIRS]
+    order = np.lexsort((-weight, count[first, second], -best[first, second]))[:MAX_PAIRS]
     for i, j in zip(first[order].tolist(), second[order].tolist(), strict=True):
         question, error = int(which[i, j]), float(best[i, j])
         answers = _answers_between(problem, question, i, j)
@@ -424,7 +424,7 @@ def _answers(error: float, dependence: float) -> float | None:
     """Expected answers of a vote that stops at the least lead which errs rarely enough."""
     if error >= 0.5:
         return None
-    for margin in range(1, MOST_MARGIN + 1):
+    for margin in range(1, MAX_MARGIN + 1):
         if float(margin_error(error, margin, dependence)) <= PAIR_ERROR:
             return float(margin_votes(error, margin, dependence))
     return None

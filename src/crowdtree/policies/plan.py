@@ -47,10 +47,10 @@ from crowdtree.policies.item_prior import dump_prior, load_prior
 __all__ = ["PlanPolicy", "PlanState", "Stopping", "expected_answers", "margin_plan"]
 
 Stopping = Literal["none", "curtailed", "margin"]
-MOST_MARGIN = 10_000
+MAX_MARGIN = 10_000
 MAX_SEVERAL_MARGIN = 6
 """Margin of several answers beyond which votes have too many states."""
-MOST_DEPENDENT_MARGIN = 25
+MAX_DEPENDENT_MARGIN = 25
 """Margin beyond which dependent votes hardly get better."""
 
 
@@ -458,7 +458,7 @@ def _margin_for(plan: Plan, node: NDArray[Any], cls: NDArray[Any]) -> NDArray[np
     margin = np.ceil(quotient - 1e-9)
     # From an error of one half on, every vote helps the wrong side: one answer is best.
     margin = np.where(error >= 0.5, 1.0, margin)
-    return np.clip(margin, 1, MOST_MARGIN).astype(np.int64)
+    return np.clip(margin, 1, MAX_MARGIN).astype(np.int64)
 
 
 def _several_margin_for(
@@ -481,7 +481,7 @@ def _dependent_margin_for(error: FloatArray, fused: FloatArray, rho: float) -> N
     """The same by trying one margin after the other: there is no formula under dependence."""
     margin = np.ones(error.shape, dtype=np.int64)
     open_ = error < 0.5
-    while open_.any() and margin.max() < MOST_DEPENDENT_MARGIN:
+    while open_.any() and margin.max() < MAX_DEPENDENT_MARGIN:
         open_ &= voting.margin_error(error, margin, rho) > fused * (1 + 1e-9)
         margin += open_
     return margin

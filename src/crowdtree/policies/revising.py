@@ -33,9 +33,9 @@ DEPENDENCE_MEAN = 0.1
 DEPENDENCES = np.array([0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8])
 LEAST_ERROR = 0.002
 """Error from which an estimate starts where the table says that nobody errs."""
-MOST_OF_GUESSING = 0.98
+MAX_OF_GUESSING = 0.98
 """Error that an estimate does not exceed, in parts of that of people who guess."""
-MOST_STEPS = 60
+MAX_STEPS = 60
 _SETTLED = 1e-3
 _LONGEST_STEP = 1.0
 
@@ -190,7 +190,7 @@ def estimate(assumed: Table, gathered: Gathered) -> Estimated:
     strength = ITEMS_PER_CLASS * len(assumed.prior)
     table, shift = start, np.zeros(start.error.shape)
     items = gathered.count.shape[0]
-    for step in range(MOST_STEPS):
+    for step in range(MAX_STEPS):
         log_like = gathered.log_likelihood(table.model)
         posterior = np.exp(normalised(np.log(table.prior) + log_like))
         prior = (strength * assumed.prior + posterior.sum(axis=0)) / (strength + items)
@@ -274,7 +274,7 @@ def _between_questions(shift: FloatArray, size: FloatArray) -> tuple[float, floa
 def _shifted(start: Table, shift: FloatArray, rho: float) -> Table:
     """Move the errors; no question becomes worse than useless that was not so before."""
     error, model = skilled(start.error, 1, shift), start.model
-    most = MOST_OF_GUESSING * guessing_error(model.telling, model.right[:-1])
+    most = MAX_OF_GUESSING * guessing_error(model.telling, model.right[:-1])
     return _with_errors(start, np.minimum(error, np.maximum(start.error, most)), rho)
 
 

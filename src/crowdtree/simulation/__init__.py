@@ -37,7 +37,7 @@ __all__ = [
     "tune_target",
 ]
 
-MOST_ITEMS = 1_000_000_000
+MAX_ITEMS = 1_000_000_000
 
 
 @named_options
@@ -269,10 +269,8 @@ def _with_people(policy: Policy[Any], people: int) -> Policy[Any]:
 def _tasks(
     problem: Problem, policy: Policy[Any], items: int, key: int, crowd: Respondents, stepwise: bool
 ) -> list[Task]:
-    if not 1 <= items <= MOST_ITEMS:
-        raise CrowdtreeError(
-            f"items: expected a whole number from 1 to {MOST_ITEMS:,}, got {items}"
-        )
+    if not 1 <= items <= MAX_ITEMS:
+        raise CrowdtreeError(f"items: expected a whole number from 1 to {MAX_ITEMS:,}, got {items}")
     if policy.kind == "tree":  # a tree asks a source at each node
         problem = problem.as_options()
     if (policy.problem.classes, policy.problem.questions) != (problem.classes, problem.questions):

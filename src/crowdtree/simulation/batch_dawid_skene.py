@@ -31,10 +31,10 @@ IntArray = NDArray[np.int64]
 Decoding = Literal["nearest", "posterior"]
 SMOOTHING = 0.1
 """Pseudo-count of every cell of a worker's table: a few answers do not prove an error of 0."""
-MOST_STEPS = 50
+MAX_STEPS = 50
 TOLERANCE = 1e-7
 """Gain of the objective per answer below which the fit ends."""
-MOST_MERGED = 30
+MAX_MERGED = 30
 """Answers per item, in bits, up to which items with the same answers are fitted together."""
 
 
@@ -113,7 +113,7 @@ def _fused(block: CrowdBlock, question: int, votes: int) -> tuple[FloatArray, Fl
     given = Votes(start, worker.ravel(), flat, block.crowd.workers, slots, answers, times)
     fit = fit_dawid_skene(
         given, np.full(len(kept), -1, np.int32),
-        smoothing=SMOOTHING, tolerance=TOLERANCE, steps=MOST_STEPS,
+        smoothing=SMOOTHING, tolerance=TOLERANCE, steps=MAX_STEPS,
     )  # fmt: skip
     evidence = np.log(np.maximum(fit.posterior, 1e-300)) - fit.log_prior
     return fit.posterior.T[:, place], evidence.T[:, place]
@@ -130,7 +130,7 @@ def _distinct(first: IntArray, said: IntArray, slots: int) -> tuple[IntArray, In
     Items are alike if the same people, who take turns from the `first`, `said` the same.
     """
     votes = said.shape[1]
-    if votes * math.log2(slots) > MOST_MERGED:
+    if votes * math.log2(slots) > MAX_MERGED:
         every = np.arange(len(said))
         return every, every, np.ones(len(said))
     key = first * slots**votes + said @ slots ** np.arange(votes)

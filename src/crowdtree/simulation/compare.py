@@ -32,9 +32,9 @@ Simulate = Callable[[Policy[Any]], Run]
 PROVEN_UP_TO = 20
 """Classes up to which the frontier is proven; above, it is the greedy one."""
 FRONTIER_POINTS = 40
-MOST_VOTES = 51
+MAX_VOTES = 51
 BATCH_VOTES = (1, 3, 5, 7, 9, 13, 17)
-MOST_STAFFINGS = 2000
+MAX_STAFFINGS = 2000
 TARGETS = (0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005)
 LOSS_STEPS = (64.0, 32.0, 16.0, 8.0, 4.0, 2.0, 1.0, 0.5)
 """Target losses of the adaptive policy's curve, as multiples of the one that is compared."""
@@ -396,9 +396,9 @@ def _planned(
 def _paper(tree: Tree, aim: _Aim, run: Simulate) -> Iterator[_Found]:
     """Yield the paper's tree with Algorithm 1, its votes stopped in all three ways."""
     plans = []
-    for plan in itertools.islice(paper_plans(tree), MOST_STAFFINGS):
+    for plan in itertools.islice(paper_plans(tree), MAX_STAFFINGS):
         plans.append(evaluate(plan))
-        if aim.of_plan(plans[-1]) < aim.value / 2 or plan.votes.max() > MOST_VOTES:
+        if aim.of_plan(plans[-1]) < aim.value / 2 or plan.votes.max() > MAX_VOTES:
             break
     ways: Sequence[tuple[str, Literal["none", "curtailed", "margin"]]] = (
         ("paper, margin", "margin"),

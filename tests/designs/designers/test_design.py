@@ -235,7 +235,7 @@ def test_too_many_combinations(monkeypatch: pytest.MonkeyPatch) -> None:
         rng.integers(0, 2, (60, 64)),
         rng.uniform(0.01, 0.2, (60, 64)),
     )
-    monkeypatch.setattr(joint, "MOST_COMBINATIONS", 3)
+    monkeypatch.setattr(joint, "MAX_COMBINATIONS", 3)
     with pytest.raises(CrowdtreeError, match=r"^fc-printed: a level of .* 3 comb.*method=\"fc\""):
         ct.design(big, "fc-printed")
     check_tree(big, ct.design(big, "fc"))  # takes the best corner

@@ -79,7 +79,7 @@ def fc_printed(problem: Problem) -> Tree:
         if found is None:
             raise CrowdtreeError(
                 f"fc-printed: a level of {len(candidates)} nodes has more than "
-                f'{joint.MOST_COMBINATIONS:,} combinations of questions; use method="fc"'
+                f'{joint.MAX_COMBINATIONS:,} combinations of questions; use method="fc"'
             )
         return found
 

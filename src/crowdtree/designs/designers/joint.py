@@ -19,7 +19,7 @@ Choice = NDArray[np.intp]
 Score = Callable[[FloatArray, FloatArray], FloatArray]
 
 SLACK = 1e-9
-MOST_COMBINATIONS = 100_000
+MAX_COMBINATIONS = 100_000
 COMPILED_FROM = 200_000
 
 
@@ -175,7 +175,7 @@ def enumerate_choices(
 
     Ties go to the combination that comes first, nodes counted from left to right.
     """
-    if math.prod(len(options) for options in candidates) > MOST_COMBINATIONS:
+    if math.prod(len(options) for options in candidates) > MAX_COMBINATIONS:
         return None
     rows = np.arange(len(gain))
     best: Choice | None = None

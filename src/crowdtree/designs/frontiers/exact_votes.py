@@ -24,8 +24,8 @@ from crowdtree.designs.frontiers.vote_options import KEPT_CELLS, Options
 FloatArray = NDArray[np.float64]
 Choice = NDArray[np.intp]
 
-MOST_SWEEPS = 6
-MOST_CELLS = 1_000_000_000
+MAX_SWEEPS = 6
+MAX_CELLS = 1_000_000_000
 """Cells of (node, option, class) to go through for the points of one frontier."""
 PRICES = 40
 """Prices at which trees other than that of the point are tried."""
@@ -87,7 +87,7 @@ class ExactVotes:
         """Choose the votes of each node in turn, from the leaves up, until none changes."""
         option = option.copy()
         open_ = np.arange(len(option))
-        for _ in range(MOST_SWEEPS):
+        for _ in range(MAX_SWEEPS):
             better = self._sweep(option[open_], price[open_])
             changed = np.any(better != option[open_], axis=1)
             option[open_] = better
@@ -195,7 +195,7 @@ def shown_plans(curve: Curve, designs: list[Tree], deadline: float = np.inf) -> 
         plans = curve.best(price[place], RIVALS_AT_ENDS if place in (0, last) else RIVALS)
         plans += [staffed[id(t)].at(price[place]) for t in designs if id(t) in staffed]
         starts += [(plan, price[place]) for plan in {id(p.tree): p for p in plans}.values()]
-    affordable = MOST_CELLS // (3 * verdicts.cells * curve.pool[0].tree.n_nodes)
+    affordable = MAX_CELLS // (3 * verdicts.cells * curve.pool[0].tree.n_nodes)
     first = starts[: affordable // 2]
     points = [curve.points[place] for place in _coarse_to_fine(len(curve.points))]
     found: list[_Candidate] = []

@@ -36,7 +36,7 @@ FIRST_BUDGET = 2_000
 """Sets of classes that the first search may go through."""
 SHARE = 0.25
 """Share of all work so far that one search may take."""
-MOST_SETS = int(np.iinfo(np.int64).max)
+MAX_SETS = int(np.iinfo(np.int64).max)
 
 
 class Placed(Protocol):
@@ -203,7 +203,7 @@ class Curve:
         What a proof takes is learned on the way: a search that ends without one doubles the
         budget of the next, up to a share of all work so far, so that no price holds up the others.
         """
-        most = node_limit or MOST_SETS
+        most = node_limit or MAX_SETS
         budget, spent = min(FIRST_BUDGET, most), 0
         while True:
             self.update(self.resolution if self.gap > FINE_FROM else 0.0)
@@ -212,7 +212,7 @@ class Curve:
                 budget = min(2 * budget, most)
                 continue
             if price is None:
-                self.ended = "optimal" if self._next(MOST_SETS) is None else "node limit"
+                self.ended = "optimal" if self._next(MAX_SETS) is None else "node limit"
                 return
             if self.late:
                 self.ended = "time limit"
@@ -234,7 +234,7 @@ class Curve:
     def _learn(self, found: Priced, budget: int) -> None:
         """Keep the tree and the bound of a search."""
         price = found.price
-        self._searched[price] = MOST_SETS if found.status == "optimal" else budget
+        self._searched[price] = MAX_SETS if found.status == "optimal" else budget
         self.bound.add(price, min(found.lower_bound, found.at(price)))
         self.add(found.tree)
         if len(self.points) >= self.max_points:  # no room beside the point it improves

@@ -27,7 +27,7 @@ from crowdtree.core.votes import (
 
 FloatArray = NDArray[np.float64]
 Index = NDArray[np.intp] | NDArray[np.int32] | np.intp
-LEAST_PRICE, MOST_PRICE = 1e-12, 1e12  # beyond, products of price and error overflow or underflow
+LEAST_PRICE, MAX_PRICE = 1e-12, 1e12  # beyond, products of price and error overflow or underflow
 KEPT_CELLS = 20_000_000
 """Cells of (option, question, class) up to which the whole table is kept in memory."""
 MAX_MARGIN_STATES = 2_500
@@ -264,11 +264,11 @@ def answered_once(problem: Problem) -> NDArray[np.bool_] | None:
 def question_prices(problem: Problem, price: ArrayLike | Mapping[str, float] | None) -> FloatArray:
     """Prices as :func:`crowdtree.core.bounds.checked_price` reads them, within limits."""
     values = checked_price(price, problem)
-    bad = np.flatnonzero(~((values >= LEAST_PRICE) & (values <= MOST_PRICE)))
+    bad = np.flatnonzero(~((values >= LEAST_PRICE) & (values <= MAX_PRICE)))
     if len(bad):
         name = problem.questions[bad[0] % problem.n_questions]
         raise CrowdtreeError(
             f"price: question {name!r} has {values[bad[0]]:g}; expected a number from "
-            f"{LEAST_PRICE:g} to {MOST_PRICE:g}"
+            f"{LEAST_PRICE:g} to {MAX_PRICE:g}"
         )
     return values

@@ -17,7 +17,7 @@ from crowdtree.core.likelihood import UNSURE, urn
 from crowdtree.policies.base import FloatArray
 from crowdtree.policies.monitor.past import Said
 from crowdtree.policies.revising import (
-    MOST_OF_GUESSING,
+    MAX_OF_GUESSING,
     Table,
     guessing_error,
     with_error,
@@ -222,7 +222,7 @@ class Bets:
         """Answers with other errors, as ``[answer, alternative, hypothesis]``."""
         telling, right = share[:-1], self.table.model.right[:-1, question]
         error, guessed = wrong_share(telling, right), guessing_error(telling, right)
-        most = np.maximum(error, MOST_OF_GUESSING * guessed)
+        most = np.maximum(error, MAX_OF_GUESSING * guessed)
         others = [np.minimum(error * times, most) for times in MULTIPLES]
         others.append(error + GUESSES * (guessed - error))
         made = [np.vstack([with_error(telling, right, other), share[-1:]]) for other in others]

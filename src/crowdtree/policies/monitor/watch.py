@@ -26,7 +26,7 @@ FIRST_SHARES = 10
 """Items after which class shares are estimated for the first time, to compare the prior with."""
 GROWTH = 1.5
 """Growth of the number of answers after which a table is estimated again."""
-MOST_HELD = 300_000
+MAX_HELD = 300_000
 """Numbers that are held about items; those of others are computed again when needed."""
 ENTRY = 30
 """Memory that an item takes by itself, in numbers; what is computed is shared with others."""
@@ -206,7 +206,7 @@ class Monitor(HtmlShown):
     def _hold(self, item: str, held: ItemBets) -> None:
         self._held[item] = held
         self._size += ENTRY
-        if self._size > MOST_HELD:
+        if self._size > MAX_HELD:
             self._forget()
 
     def _forget(self) -> None:
@@ -215,7 +215,7 @@ class Monitor(HtmlShown):
         self._size, seen = 0, set[int]()
         for item, held in reversed(self._held.items()):
             size = ENTRY + (0 if id(held) in seen else held.size)
-            if kept and self._size + size > MOST_HELD // 2:
+            if kept and self._size + size > MAX_HELD // 2:
                 break
             kept[item] = held
             held.after.clear()
