@@ -1,17 +1,15 @@
-"""Mixed sets for the benchmarks: answers of people and of models to one question.
+"""Real mixed sets for the benchmarks: answers of people and of models to one question.
 
 Real ones are read from the data folder (``realdata.py``). Of two of them nobody knows the truth, so
 half of the people of every item, drawn anew, are held out, and the truth is their majority; items
-without one are left out. Simulated ones have mechanisms that the model of ``learn`` does not have.
+without one are left out. Simulated ones: :mod:`benchmarks.simulated_mixes`.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import softmax
 
 from benchmarks.realdata import folder, read_table
 
@@ -110,62 +108,3 @@ def _networks(rng: np.random.Generator, people: int) -> Mix:
     answers = np.concatenate([np.array(drawn), np.array(said).T[chosen]], axis=1)
     truth = np.array([names.index(rows[i][1]) for i in chosen])
     return Mix(answers, ["people"] * people + list(NETWORKS), truth, len(names))
-
-
-# Simulated mixes
-
-MECHANISMS = (
-    "independent", "difficulty", "families", "clones", "twins", "hostile", "useless", "expert",
-    "spammers",
-)  # fmt: skip
-"""What the sources have in common, or who is among them:
-
-independent given the class; difficulty of an item shared by all; two families of models with errors
-of their own; models that all share errors; models that copy the first one; a model that is nearly
-always wrong; two models that guess; a model that is nearly always right; three people who guess.
-"""
-
-
-def simulate(
-    mechanism: str,
-    rng: np.random.Generator,
-    people: int = 3,
-    models: int = 5,
-    classes: int = 3,
-    items: int = 800,
-) -> Mix:
-    """Draw answers of twelve people, `people` of whom answer each item, and of models."""
-    truth = rng.choice(classes, items, p=rng.dirichlet(np.full(classes, 3.0)))
-    hard = rng.standard_normal(items) if mechanism != "independent" else np.zeros(items)
-    alike = (truth + rng.integers(1, classes, items)) % classes
-    shared = 1.8 * rng.standard_normal((2, items, classes))
-    crowd = 12
-
-    def answer(strength: float, family: int = -1) -> np.ndarray:
-        score = np.zeros((items, classes)) if family < 0 else shared[family].copy()
-        score[np.arange(items), truth] += strength + hard
-        score[np.arange(items), alike] += 0.7
-        chance = softmax(score, axis=1)
-        return (rng.random((items, 1)) > chance.cumsum(axis=1)).sum(axis=1).clip(max=classes - 1)
-
-    asked = np.argsort(rng.random((items, crowd)), axis=1) < people
-    said = np.stack([answer(s) for s in rng.normal(2.2, 0.5, crowd)], axis=1)
-    if mechanism == "spammers":
-        said[:, :2] = rng.integers(0, classes, (items, 2))
-        said[:, 2] = 0
-    said[~asked] = -1
-    family = {"families": partial(rng.integers, 2), "clones": lambda: 0}.get(mechanism)
-    made = [
-        answer(rng.uniform(1.5, 3.0), -1 if family is None else int(family()))
-        for _ in range(models)
-    ]
-    if mechanism == "twins":
-        made = [np.where(rng.random(items) < 0.97, made[0], other) for other in made]
-    if mechanism == "hostile":
-        made[0] = (truth + 1) % classes
-    if mechanism == "useless":
-        made[0], made[1] = rng.integers(0, classes, items), np.zeros(items, dtype=int)
-    if mechanism == "expert":
-        made[0] = np.where(rng.random(items) < 0.99, truth, alike)
-    names = ["people"] * crowd + [f"model {m}" for m in range(models)]
-    return Mix(np.concatenate([said, np.stack(made, axis=1)], axis=1), names, truth, classes)

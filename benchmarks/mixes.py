@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 import crowdtree as ct
-from benchmarks.mixed_sets import MECHANISMS, REAL, Mix, load, simulate
+from benchmarks.mixed_sets import REAL, Mix, load
+from benchmarks.simulated_mixes import MECHANISMS, simulate
 from crowdtree.core.calibration import INDEPENDENT
-from crowdtree.learning.source_fit import Dependence
+from crowdtree.learning.source_dependence import Dependence
 from crowdtree.learning.source_policy import recorded_answers
 from crowdtree.simulation import Recorded
 

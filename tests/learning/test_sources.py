@@ -11,10 +11,12 @@ import crowdtree as ct
 from crowdtree import CrowdtreeError
 from crowdtree.core.common_causes import Causes
 from crowdtree.learning.answers import read_answers
-from crowdtree.learning.source_fit import Dependence, SourceFit
+from crowdtree.learning.source_dependence import Dependence
+from crowdtree.learning.source_fit import SourceFit
 from crowdtree.learning.source_policy import recorded_answers
 from crowdtree.learning.worker_sources import sources_of
 from crowdtree.simulation import Recorded
+from tests.learning.test_source_dependence import best_weights
 
 LABELS = ("a", "b", "c")
 
@@ -142,20 +144,15 @@ def test_evidence_is_the_weighted_sum_of_logs():
     assert not fit.copies
     tables, rho = fit.tables, fit.dependence
     for item in (25, 40, 59):
-        rows = range(int(read.start[item]), int(read.start[item + 1]))
-        told = {0: np.zeros(3), 1: np.zeros(3)}
-        count = {0: 0.0, 1: 0.0}
-        for row in rows:
-            who, label = int(read.worker[row]), int(read.label[row])
-            group = int(tables.group[who])
-            told[group] += np.log(tables.chance[who, label])
-            count[group] += tables.telling[who]
-        effective = {g: n / (1 + (max(n, 1) - 1) * rho.within[g]) for g, n in count.items()}
-        score = np.log(tables.share)
-        for g, n in count.items():
-            others = min(1.0, sum(e for o, e in effective.items() if o != g))
-            among = 1 + (max(n, 1) - 1) * rho.within[g]
-            score = score + told[g] / (among * (1 + rho.between * others))
+        rows = np.arange(int(read.start[item]), int(read.start[item + 1]))
+        who, whole, part = read.worker[rows], np.zeros(2), []
+        logs = np.log(tables.chance[who, read.label[rows]])
+        for g in (0, 1):
+            strength = tables.strength[who[tables.group[who] == g]]
+            weight = best_weights(strength, rho.within[g])
+            whole[g] = np.sqrt(weight @ strength**2)
+            part.append(weight @ logs[tables.group[who] == g])
+        score = np.log(tables.share) + best_weights(whole, rho.between) @ np.array(part)
         chance = np.exp(score - score.max())
         np.testing.assert_allclose(fit.posterior[item], chance / chance.sum(), atol=1e-9)
 
@@ -216,6 +213,42 @@ def test_known_items_say_how_much_sources_err_together():
 
 
 # ---------------------------------------------------------------- errors of sources
+
+
+@pytest.mark.parametrize("known", [50, 200])
+def test_one_good_model_is_not_outvoted_by_many_poor_ones(known):
+    rng = np.random.default_rng(6)
+    truth = rng.integers(0, 3, 500)
+    trap, misled = (truth + 1) % 3, rng.random(500) < 0.4
+    said = {"good": np.where(rng.random(500) < 0.03, trap, truth)}
+    for m in range(9):
+        own = rng.random(500) < 0.15
+        said[f"poor {m}"] = np.where(misled ^ own, trap, truth)
+    rows = [(i, who, LABELS[row[i]], who) for who, row in said.items() for i in range(500)]
+    names = ("task", "worker", "label", "source")
+    answers = dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True))
+    learned = ct.learn(answers, gold_of(truth, known))
+    labels = np.array([learned.labels[str(i)] for i in range(known, 500)])
+    right = np.mean(labels == np.array(LABELS)[truth[known:]])
+    assert right >= 0.955
+    assert learned.accuracy.low <= right <= learned.accuracy.high
+
+
+@pytest.mark.parametrize("models", [2, 8])
+def test_without_known_items_the_interval_allows_for_errors_that_all_share(models):
+    rng = np.random.default_rng(models)
+    truth = rng.integers(0, 3, 400)
+    seen = np.where(rng.random(400) < 0.2, (truth + 1) % 3, truth)  # what everybody takes it for
+    rows = []
+    for w in range(3 + models):
+        own = np.where(rng.random(400) < 0.03, (seen + 1) % 3, seen)
+        source = "people" if w < 3 else f"model {w}"
+        rows += [(i, f"w{w}", LABELS[own[i]], source) for i in range(400)]
+    names = ("task", "worker", "label", "source")
+    learned = ct.learn(dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True)))
+    right = np.mean(np.array(list(learned.labels.values())) == np.array(LABELS)[truth])
+    assert right < 0.85
+    assert learned.accuracy.low <= right <= learned.accuracy.high
 
 
 def test_an_expert_is_not_drawn_to_laymen():

@@ -74,13 +74,14 @@ def fit_labels(
         raise CrowdtreeError(
             f"method: {method!r} is unknown; choose from {', '.join(LABEL_METHODS)}"
         )
-    if answers.sources is not None and method == "ensemble":
+    several = answers.sources is not None and method == "ensemble"
+    if several:
         fitter = fit_sources
     fit = fitter(answers, gold)
     if method != "ensemble":
         return fit
     known, count = np.flatnonzero(gold >= 0), np.diff(answers.start)
-    crowd_map = CrowdMap.of_crowd(len(answers.labels), count).updated(
+    crowd_map = CrowdMap.of_crowd(len(answers.labels), count, several).updated(
         fit.blind[known], count[known], gold[known], None if weight is None else weight[known]
     )
     return replace(fit, crowd_map=crowd_map)

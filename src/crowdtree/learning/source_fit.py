@@ -9,18 +9,19 @@ left out (an answer of a person, then the class of known items) tells how much l
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, logsumexp
 
 from crowdtree.core.arrays import FloatArray
 from crowdtree.learning.answers import Answers
 from crowdtree.learning.copies import find_copies, merge_copies
 from crowdtree.learning.label_models import MAX_CELLS, LabelFit
 from crowdtree.learning.passes import with_gold
-from crowdtree.learning.source_problem import CommonCauses, Told, count_answers, fit_causes
+from crowdtree.learning.source_dependence import Dependence, Evidence, LeftOut, fit_dependence
+from crowdtree.learning.source_problem import CommonCauses, KnownAnswers, count_answers, fit_causes
 from crowdtree.learning.worker_sources import Kind
 
 IntArray = NDArray[np.int32]
@@ -29,51 +30,13 @@ WITHIN: dict[Kind, float] = {"people": 0.15, "expert": 0.15, "model": 0.5}
 """Dependence within a group before any answer is seen."""
 BETWEEN = 0.3
 """Dependence between groups before any answer is seen."""
-_SPREAD = 1.0  # standard deviation of a dependence before anything is seen, in logits
-_PSEUDO = 10.0  # answers per class that a table has of the one above it
-_OWN_PSEUDO = 20.0  # those of a worker among several of a source
+_STRENGTHS = np.array([1.0, 3.0, 10.0, 30.0, 100.0])
+"""Answers per class that tables may have of the one above them: as they differ from it."""
 _OPEN_WEIGHT = 0.1  # of an item of unknown class in the tables, at most
 _STEPS = 3  # of expectation maximisation; with discounts, more of them let classes collapse
 _FOLDS = 5
 _ROUNDS = 2  # dependence and tables in turn
-_LEAST_PEOPLE = 20  # answers of people from which the dependence is learned without known items
-
-
-class Dependence(NamedTuple):
-    """How far the answers of each group hang together, and those of different groups."""
-
-    within: FloatArray
-    between: float
-
-    def weights(self, answers: FloatArray) -> FloatArray:
-        """Weight of the evidence of each group; `answers` is (item, group).
-
-        >>> Dependence(np.array([0.5, 0.0]), 0.0).weights(np.array([[3.0, 4.0]])).tolist()
-        [[0.5, 1.0]]
-        """
-        among = 1 + (np.maximum(answers, 1) - 1) * self.within
-        effective = answers / among
-        others = effective.sum(axis=1, keepdims=True) - effective
-        return np.asarray(1 / (among * (1 + self.between * np.minimum(1, others))))
-
-
-class Evidence(NamedTuple):
-    """What the answers of each group say about each item, and how many they count for.
-
-    `logs` are log likelihoods (item, group, class), `answers` is (item, group).
-    """
-
-    logs: FloatArray
-    answers: FloatArray
-
-    def of(self, items: NDArray[np.integer]) -> Evidence:
-        """Of some of the items."""
-        return Evidence(self.logs[items], self.answers[items])
-
-    def posterior(self, log_prior: FloatArray, dependence: Dependence) -> FloatArray:
-        """Log posteriors of the classes of the items."""
-        score = log_prior + np.einsum("ig,igc->ic", dependence.weights(self.answers), self.logs)
-        return np.asarray(score - logsumexp(score, axis=1, keepdims=True))
+_LEAST_PEOPLE, _MAX_PEOPLE = 20, 2000  # their answers that are left out for the dependence
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +44,10 @@ class Tables:
     """Tables of workers and what follows from them.
 
     `chance` is P(label | class) of every worker, then of a typical worker of every source (row,
-    label, class), `telling` how much an answer of each row counts in its group, `share` that of
-    the classes.
+    label, class), `share` that of the classes.
     """
 
     chance: FloatArray
-    telling: FloatArray
     group: IntArray
     share: FloatArray
     sources: int
@@ -96,19 +57,26 @@ class Tables:
         """Tables of typical workers of the sources (source, label, class)."""
         return self.chance[len(self.chance) - self.sources :]
 
+    @cached_property
+    def strength(self) -> FloatArray:
+        """Square root of the information in an answer of each row about the class."""
+        mean = self.chance @ self.share
+        told = self.share * self.chance * np.log(self.chance / mean[..., None])
+        return np.asarray(np.sqrt(np.maximum(told.sum(axis=(1, 2)), 0)))
+
     def evidence(self, answers: Answers, row: IntArray, items: NDArray[np.intp]) -> Evidence:
         """What the answers about some items say; `row` is that of each worker."""
         asked = answers.items(items)
-        rows, groups = row[asked.worker], int(self.group.max()) + 1
-        cell = asked.task.astype(np.int64) * groups + self.group[rows]
-        given, size = np.log(self.chance[rows, asked.label]), len(items) * groups
-        logs = [np.bincount(cell, part, size) for part in given.T]
-        answered = np.bincount(cell, self.telling[rows], size)
-        shape = (len(items), groups)
-        log = np.asarray(np.stack(logs, axis=1), np.float64)
-        return Evidence(
-            log.reshape(*shape, len(logs)), np.asarray(answered, np.float64).reshape(shape)
-        )
+        rows = row[asked.worker]
+        logs = np.log(self.chance[rows, asked.label])
+        return Evidence(len(items), asked.task, self.group[rows], logs, self.strength[rows])
+
+
+class Refit(NamedTuple):
+    """Tables that did not use the class of some items, and what they say of these."""
+
+    left_out: LeftOut
+    tables: Tables
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -118,7 +86,7 @@ class SourceFit(LabelFit):
     tables: Tables
     dependence: Dependence
     causes: CommonCauses
-    held_out: tuple[HeldOut, ...]
+    held_out: tuple[Refit, ...]
 
     def expected(self, asked: Answers) -> FloatArray:
         """Posteriors of the items of other answers; a worker that is not known is typical."""
@@ -139,17 +107,18 @@ def fit_sources(answers: Answers, gold: IntArray) -> SourceFit:
     known = np.flatnonzero(gold >= 0)
     folds = min(_FOLDS, len(known))
     fold = np.random.default_rng(0).permutation(len(known)) % max(folds, 1)
-    usual = dependence = crowd.told_by_people()
+    usual = dependence = crowd.dependence_of_people()
     blind, causes = np.zeros((len(gold), len(answers.labels))), CommonCauses()
-    parts: list[HeldOut] = []
+    parts: list[Refit] = []
     for _ in range(_ROUNDS if folds else 0):
-        parts = [crowd.held_out(gold, known[fold == f], dependence) for f in range(folds)]
-        dependence = fit_dependence(parts, usual)
-        for part in parts:
-            blind[part.items] = np.exp(part.posterior(dependence))
+        parts = [crowd.refit_without(known[fold == f], gold, dependence) for f in range(folds)]
+        dependence = fit_dependence([part.left_out for part in parts], usual)
+    for part in parts:  # nothing that the posterior rests on used the class
+        others = fit_dependence([other.left_out for other in parts if other is not part], usual)
+        blind[part.left_out.items] = np.exp(part.left_out.posterior(others))
     if parts:
-        causes = fit_causes([crowd.told(part, gold) for part in parts])
-    posterior, tables = crowd.learned(gold, dependence)
+        causes = fit_causes([crowd.answers_to(part, gold) for part in parts])
+    posterior, tables = crowd.learn(gold, dependence)
     blind[gold < 0] = posterior[gold < 0]
     return SourceFit(
         with_gold(posterior, gold),
@@ -161,46 +130,6 @@ def fit_sources(answers: Answers, gold: IntArray) -> SourceFit:
         causes=causes,
         held_out=tuple(parts),
     )
-
-
-class HeldOut(NamedTuple):
-    """Items, what is said of them, and what was left out of that: their class, or an answer.
-
-    `seen` is the probability of what was left out under each class (item, class).
-    """
-
-    items: NDArray[np.intp]
-    evidence: Evidence
-    tables: Tables
-    seen: FloatArray
-
-    def posterior(self, dependence: Dependence) -> FloatArray:
-        """Log posteriors of the items."""
-        return self.evidence.posterior(np.log(self.tables.share), dependence)
-
-    def loss(self, dependence: Dependence) -> float:
-        """Log loss of what was left out."""
-        return -float(logsumexp(self.posterior(dependence), axis=1, b=self.seen).sum())
-
-
-def fit_dependence(parts: list[HeldOut], usual: Dependence) -> Dependence:
-    """Find the dependence by which what was left out is told best."""
-    from scipy.optimize import minimize
-
-    centre = logit(np.append(*usual))
-
-    def loss(point: FloatArray) -> float:
-        score = ((point - centre) ** 2).sum() / (2 * _SPREAD**2)
-        return float(score + sum(part.loss(_dependence(point)) for part in parts))
-
-    corners = np.vstack([centre, centre - np.eye(len(centre))])
-    options: Any = {"initial_simplex": corners, "xatol": 0.02, "fatol": 0.01, "maxiter": 500}
-    return _dependence(minimize(loss, centre, method="Nelder-Mead", options=options).x)
-
-
-def _dependence(point: FloatArray) -> Dependence:
-    share = expit(np.clip(point, -8, 8))
-    return Dependence(share[:-1], float(share[-1]))
 
 
 def tables_by(answers: Answers, fit: SourceFit, stated: FloatArray) -> Tables:
@@ -230,42 +159,46 @@ class _Crowd:
         kind = {int(g): k for g, k in zip(groups, self.sources.kinds, strict=True)}
         return Dependence(np.array([WITHIN[kind[g]] for g in sorted(kind)]), BETWEEN)
 
-    def told_by_people(self) -> Dependence:
-        """Dependence by which an answer of a person about each item is told best by the others."""
-        answers, usual = self.answers, self.usual_dependence
+    def dependence_of_people(self) -> Dependence:
+        """Dependence by which the other answers best predict one of a person about each item."""
+        answers, usual, rng = self.answers, self.usual_dependence, np.random.default_rng(0)
         is_person = np.array(self.sources.kinds)[self.source[answers.worker]] == "people"
-        mixed = np.random.default_rng(0).permutation(np.flatnonzero(is_person))
+        mixed = rng.permutation(np.flatnonzero(is_person))
         _, first = np.unique(answers.task[mixed], return_index=True)
-        chosen = mixed[first]
+        chosen = rng.permutation(mixed[first])[:_MAX_PEOPLE]
         rest = answers.rows(~np.isin(np.arange(answers.n_answers), chosen))
         chosen = chosen[np.diff(rest.start)[answers.task[chosen]] > 0]
         if len(chosen) < _LEAST_PEOPLE:
             return usual
-        others, found = _Crowd(rest), usual
-        nothing = np.full(answers.n_tasks, -1, np.int32)
+        others, dependence, items = _Crowd(rest), usual, answers.task[chosen].astype(np.intp)
+        unknown = np.full(answers.n_tasks, -1, np.int32)
         for _ in range(_ROUNDS):
-            _, tables = others.learned(nothing, found)
-            items = answers.task[chosen]
-            evidence = tables.evidence(rest, others.row, np.arange(answers.n_tasks)).of(items)
+            _, tables = others.learn(unknown, dependence)
+            evidence = tables.evidence(rest, others.row, items)
             seen = tables.of_sources[self.source[answers.worker[chosen]], answers.label[chosen]]
-            found = fit_dependence([HeldOut(items, evidence, tables, seen)], usual)
-        return found
+            left_out = LeftOut(items, evidence, np.log(tables.share), seen)
+            dependence = fit_dependence([left_out], usual)
+        return dependence
 
-    def held_out(self, gold: IntArray, items: NDArray[np.intp], dependence: Dependence) -> HeldOut:
+    def refit_without(
+        self, items: NDArray[np.intp], gold: IntArray, dependence: Dependence
+    ) -> Refit:
         """Learn without the class of some known items."""
         rest = gold.copy()
         rest[items] = -1
-        _, tables = self.learned(rest, dependence)
+        _, tables = self.learn(rest, dependence)
         seen = np.eye(len(self.answers.labels))[gold[items]]
-        return HeldOut(items, tables.evidence(self.answers, self.row, items), tables, seen)
+        evidence = tables.evidence(self.answers, self.row, items)
+        return Refit(LeftOut(items, evidence, np.log(tables.share), seen), tables)
 
-    def told(self, part: HeldOut, gold: IntArray) -> Told:
+    def answers_to(self, part: Refit, gold: IntArray) -> KnownAnswers:
         """The answers about known items, for the model of common causes."""
-        counts = count_answers(self.answers.items(part.items), self.source, part.tables.sources)
-        share, truth = np.log(part.tables.share), gold[part.items]
-        return Told(counts, part.tables.of_sources, share, ~self.alone, truth)
+        tables, items = part.tables, part.left_out.items
+        counts = count_answers(self.answers.items(items), self.source, tables.sources)
+        share = np.log(tables.share)
+        return KnownAnswers(counts, tables.of_sources, share, ~self.alone, gold[items])
 
-    def learned(self, gold: IntArray, dependence: Dependence) -> tuple[FloatArray, Tables]:
+    def learn(self, gold: IntArray, dependence: Dependence) -> tuple[FloatArray, Tables]:
         """Posteriors of all items and tables, with the classes that are given."""
         known, everything = gold >= 0, np.arange(len(gold))
         count = int(np.count_nonzero(known))
@@ -281,15 +214,12 @@ class _Crowd:
 
     def shares(self, dependence: Dependence) -> FloatArray:
         """Shares of the labels about each item, each answer as far as its group counts."""
-        answers, groups = self.answers, self.sources.groups[self.source]
-        labels, size = len(answers.labels), int(groups.max()) + 1
-        cell = answers.task.astype(np.int64) * size + groups[answers.worker]
-        count = np.bincount(cell, minlength=answers.n_tasks * size).astype(np.float64)
-        weight = dependence.weights(count.reshape(-1, size)).ravel()[cell]
-        label = answers.task.astype(np.int64) * labels + answers.label
-        votes = np.bincount(label, weight, answers.n_tasks * labels).reshape(-1, labels)
-        total = votes.sum(axis=1, keepdims=True)
-        return np.where(total > 0, votes / np.maximum(total, 1e-12), 1 / labels)
+        answers = self.answers
+        group, given = self.sources.groups[self.source][answers.worker], np.eye(len(answers.labels))
+        alike = np.ones(answers.n_answers)
+        votes = Evidence(answers.n_tasks, answers.task, group, given[answers.label], alike)
+        share = votes.combined(dependence) + 1e-12
+        return np.asarray(share / share.sum(axis=1, keepdims=True))
 
     def tables(self, weight: FloatArray) -> Tables:
         """Tables from the weight of each class for each item."""
@@ -301,13 +231,13 @@ class _Crowd:
         typical = _pooled(of_source, np.array(self.sources.kinds))
         for code, table in enumerate(typical):
             mine = self.source_of_row == code
-            own = _filled(given[mine], table, _OWN_PSEUDO)
+            own = _borrowed(given[mine], table)
             chance[mine] = table if self.alone[code] else own
         chance[len(chance) - sources :] = typical
-        asked = weight.sum(axis=0)
-        share = (asked + 1) / (asked.sum() + labels)
+        items = weight.sum(axis=0)
+        share = (items + 1) / (items.sum() + labels)
         group = self.sources.groups[self.source_of_row]
-        return Tables(chance, _telling(chance, share, group), group, share, sources)
+        return Tables(chance, group, share, sources)
 
 
 def _pooled(given: FloatArray, kinds: NDArray[Any]) -> FloatArray:
@@ -319,19 +249,26 @@ def _pooled(given: FloatArray, kinds: NDArray[Any]) -> FloatArray:
         labels = len(whole)
         right = (np.trace(whole) + 1.5) / (whole.sum() + 2)
         coin = np.where(np.eye(labels, dtype=bool), right, (1 - right) / (labels - 1))
-        table[mine] = _filled(given[mine], _filled(whole, coin, _PSEUDO), _PSEUDO)
+        table[mine] = _borrowed(given[mine], _borrowed(whole[None], coin)[0])
     return table
 
 
-def _filled(given: FloatArray, table: FloatArray, pseudo: float) -> FloatArray:
-    """Shares of the labels, with some answers per class as another table has them."""
-    return np.asarray((given + pseudo * table) / (given.sum(axis=-2, keepdims=True) + pseudo))
+def _borrowed(given: FloatArray, table: FloatArray) -> FloatArray:
+    """Shares of the labels in counts (row, label, class), drawn to a table.
 
+    The columns of a row are taken for draws from Dirichlet distributions around the table, whose
+    strength is averaged over what it may be: less for a row that differs from the table.
+    """
+    from scipy.special import gammaln
 
-def _telling(chance: FloatArray, share: FloatArray, group: IntArray) -> FloatArray:
-    """Information in an answer of each row about the class, over the most in its group."""
-    mean = chance @ share
-    told = (share * chance * np.log(chance / mean[..., None])).sum(axis=(1, 2))
-    most = np.zeros(int(group.max()) + 1)
-    np.maximum.at(most, group, told)
-    return np.asarray(told / np.maximum(most, 1e-9)[group])
+    count = given.sum(axis=1)
+    score = np.empty((len(_STRENGTHS), len(given)))
+    for row, size in zip(score, _STRENGTHS, strict=True):
+        cells = gammaln(given + size * table) - gammaln(size * table)
+        row[:] = (cells.sum(axis=1) + gammaln(size) - gammaln(count + size)).sum(axis=1)
+    weight = np.exp(score - score.max(axis=0))
+    weight /= weight.sum(axis=0)
+    share = np.zeros_like(given)
+    for part, size in zip(weight, _STRENGTHS, strict=True):
+        share += part[:, None, None] * (given + size * table) / (count[:, None] + size)
+    return share

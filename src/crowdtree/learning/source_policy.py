@@ -70,9 +70,10 @@ def source_policy(
     options = {"repeats": values.shape[3], "max_answers": max_answers, **options}
     parts = []
     for part in fit.held_out:
+        items = part.left_out.items
         policy = AdaptivePolicy(_asked_by(learned, fit, part.tables), 0.0, strict=False, **options)
-        states = policy.replay(values[part.items].reshape(len(part.items), -1, values.shape[3]))
-        parts.append((states, learned.gold[part.items]))
+        states = policy.replay(values[items].reshape(len(items), -1, values.shape[3]))
+        parts.append((states, learned.gold[items]))
     warn_few(sum(len(truth) for _, truth in parts), "policy")
     problem, calibration = _asked_by(learned, fit, fit.tables), ASSUMED
     if parts:
@@ -88,11 +89,12 @@ def source_policy(
 def _asked_by(learned: Learned, fit: SourceFit, tables: Tables) -> Problem:
     """Make the problem of independent sources whose answers tell as much as they count."""
     answers = learned.answers
-    every = fit.tables.evidence(answers, fit.row, np.arange(answers.n_tasks))
-    weight = fit.dependence.weights(every.answers.mean(axis=0, keepdims=True))[0]
     assert answers.sources is not None
-    power = (weight / weight.max())[answers.sources.groups]
-    chance = tables.of_sources ** power[:, None, None]
+    every = fit.tables.evidence(answers, fit.row, np.arange(answers.n_tasks))
+    source = answers.sources.codes(answers.workers)[answers.worker]
+    count, total = (np.bincount(source, w) for w in (None, every.weights(fit.dependence)))
+    weight = total / np.maximum(count, 1)
+    chance = tables.of_sources ** (weight / weight.max())[:, None, None]
     flat = np.concatenate(
         [tables.chance[: -len(chance)], chance / chance.sum(axis=1, keepdims=True)]
     )

@@ -53,7 +53,7 @@ class CommonCauses(NamedTuple):
     shared: float = _USUAL[1]
 
 
-class Told(NamedTuple):
+class KnownAnswers(NamedTuple):
     """Answers about known items, with tables that did not use their class.
 
     `counts` is (source, answer, item), `table` (source, answer, class), `several` whether a source
@@ -76,7 +76,7 @@ class Told(NamedTuple):
         return -float(score[np.arange(len(self.truth)), self.truth].sum())
 
 
-def fit_causes(told: list[Told]) -> CommonCauses:
+def fit_causes(parts: list[KnownAnswers]) -> CommonCauses:
     """Find how far answers hang together by the log loss of known items."""
     from scipy.optimize import minimize
 
@@ -85,7 +85,7 @@ def fit_causes(told: list[Told]) -> CommonCauses:
     def loss(point: FloatArray) -> float:
         causes = CommonCauses(*expit(point).tolist())
         held = ((point - usual) ** 2).sum() / (2 * _SPREAD**2)
-        return float(held + sum(part.loss(causes) for part in told))
+        return float(held + sum(part.loss(causes) for part in parts))
 
     corners = np.vstack([usual, usual - np.eye(2)])
     options: Any = {"initial_simplex": corners, "xatol": 0.05, "fatol": 0.05, "maxiter": 60}
