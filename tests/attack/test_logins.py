@@ -54,8 +54,8 @@ def test_guesses_are_limited_at_every_login_route(app: Lab) -> None:
 def test_a_guess_writes_nothing(app: Lab) -> None:
     """Guesses must not compete with answers for the one writer."""
     seen: list[Any] = []
-    put = app.store.answers.put
-    app.store.answers.put = lambda request: (seen.append(request), put(request))[1]  # type: ignore[method-assign, assignment, func-returns-value]
+    put = app.store.writers["answers"].put
+    app.store.writers["answers"].put = lambda request: (seen.append(request), put(request))[1]  # type: ignore[method-assign, assignment, func-returns-value]
     for k in range(12):
         assert guess(app.client, k) == 401
     names = {type(request).__name__ for request in seen}

@@ -79,7 +79,7 @@ def play(store: Store, hashes: list[str]) -> Counter[str]:
     """Let all ask at once and answer at once, until nobody gets anything."""
     seen: Counter[str] = Counter()
     for turn in range(300):
-        asked = at_once(store.questions, [Next(who) for who in hashes])
+        asked = at_once(store.writer_of(Next), [Next(who) for who in hashes])
         seen.update(request.result["reason"] or "task" for request in asked)
         given = [
             Submit(
@@ -90,7 +90,7 @@ def play(store: Store, hashes: list[str]) -> Counter[str]:
         ]
         if not given:
             return seen
-        at_once(store.answers, given)
+        at_once(store.writer_of(Submit), given)
     raise AssertionError("it never ended")
 
 

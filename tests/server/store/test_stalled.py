@@ -72,7 +72,7 @@ class Running:
                 return str(found["reason"])
             lease = found["task"]["lease"]
             self.store.ask(Submit(who, lease, "answer", value, f"k{next(self.keys)}"))
-            self.store.questions.cache.scanned.clear()  # look again at once
+            self.store.writer_of(Next).cache.scanned.clear()  # look again at once
 
     def look(self) -> int:
         """Run the check once; returns how many items it set aside."""

@@ -27,7 +27,7 @@ from crowdtree.server.store.db.sql import transaction
 from crowdtree.server.store.db.tables import answers, items
 from crowdtree.server.store.owner import tokens
 from crowdtree.server.store.replay.verify import verify
-from crowdtree.server.store.serving import writer
+from crowdtree.server.store.serving import flush, writer
 from tests.serving import Postgres
 from tests.storelab import filled, work
 
@@ -126,6 +126,20 @@ def test_after_a_failure_no_question_is_given_that_is_not_saved(
         assert store.ask(Next(hashes[2]))["task"] is not None
         for who, lease in zip(hashes, leases, strict=False):
             assert store.ask(Submit(who, lease, "answer", 1, "k"))["fate"] == "counted"
+
+
+def test_an_answer_is_acknowledged_when_it_is_on_disk(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(postgres.migrated()).opened() as store:
+        number, hashes = filled(store)
+        lease = store.ask(Next(hashes[0]))["task"]["lease"]
+        with monkeypatch.context() as patched:
+            patched.setattr(flush, "FLUSH", "SELECT 1/0")
+            with pytest.raises(Unavailable):
+                store.ask(Submit(hashes[0], lease, "answer", 1, "k"))
+        assert store.ask(Submit(hashes[0], lease, "answer", 1, "k"))["fate"] == "counted"
+        assert store.read(lambda c: verify(c, number))["answers"] == 1
 
 
 def test_answers_cannot_be_written_twice(url: str) -> None:

@@ -15,6 +15,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 from sqlalchemy.exc import OperationalError
 
 from crowdtree.server.media import folder
+from crowdtree.server.store import Transaction
 from crowdtree.server.store.errors import unavailable
 from crowdtree.server.store.serving import writer
 from crowdtree.server.web import readiness
@@ -47,7 +48,7 @@ def failing(app: Lab, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> 
 
     with monkeypatch.context() as patched:
         patched.setattr(app.store.engine, "connect", fail)
-        patched.setattr(app.store.answers, "_connected", fail)
+        patched.setattr(app.store.writer_of(Transaction), "_connected", fail)
         yield
 
 

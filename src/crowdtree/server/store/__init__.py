@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -46,6 +46,7 @@ from crowdtree.server.store.serving.commands import (
     Submit,
     Transaction,
 )
+from crowdtree.server.store.serving.flush import Flusher
 from crowdtree.server.store.serving.writer import BatchWriter
 
 __all__ = [
@@ -60,6 +61,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+KINDS: dict[type[Command[Any]], str] = {Next: "questions", Transaction: "transactions"}
+"""Names of the writers on PostgreSQL, beside the one of answers."""
 
 
 class Store:
@@ -95,17 +98,25 @@ class Store:
         ensure_tables(self.engine)
         self.listeners: list[Callable[[dict[int, int]], None]] = []
         """Called after a commit with the campaigns that changed and how many questions opened."""
-        generators = np.random.default_rng(rng).spawn(2)
-        cache = ServingCache(clock, generators[0])
-        self.answers = BatchWriter(self.engine, cache, changed=self._changed)
-        self.questions = self.answers
-        self.audits = AuditCache()
-        self._results: _Results | None = None
         self.alone = is_sqlite(self.engine)
         """Whether this is the only process that serves the database."""
-        if not self.alone:
-            second = ServingCache(clock, generators[1], cache.last_questions)
-            self.questions = BatchWriter(self.engine, second, durable=False, changed=self._changed)
+        self.flusher = None if self.alone else Flusher(self.engine)
+        self.writers = self._make_writers(np.random.default_rng(rng).spawn(2))
+        self.audits = AuditCache()
+        self._results: _Results | None = None
+
+    def _make_writers(self, generators: Sequence[np.random.Generator]) -> dict[str, BatchWriter]:
+        """Make the threads that write: one on SQLite, one per kind of command on PostgreSQL."""
+        cache = ServingCache(self.clock, generators[0])
+        make = partial(BatchWriter, self.engine, changed=self._changed)
+        if self.flusher is None:
+            return {"answers": make(cache)}
+        second = ServingCache(self.clock, generators[1], cache.last_questions)
+        return {
+            "questions": make(second),
+            "transactions": make(cache),
+            "answers": make(cache, acknowledge=self.flusher.put),
+        }
 
     @contextmanager
     def opened(self) -> Iterator[Store]:
@@ -117,9 +128,10 @@ class Store:
 
     def close(self) -> None:
         """Finish the queued commands and close the database."""
-        self.answers.close()
-        if self.questions is not self.answers:
-            self.questions.close()
+        for writer in self.writers.values():
+            writer.close()
+        if self.flusher is not None:
+            self.flusher.close()
         self.engine.dispose()
         if self._folder is not None:
             self._folder.cleanup()
@@ -130,14 +142,15 @@ class Store:
 
     def put(self, command: Command[Any]) -> None:
         """Queue a command on its writer."""
-        (self.questions if isinstance(command, Next) else self.answers).put(command)
+        self.writer_of(type(command)).put(command)
+
+    def writer_of(self, kind: type[Command[Any]]) -> BatchWriter:
+        """The writer that serves a kind of command."""
+        return self.writers.get(KINDS.get(kind, ""), self.writers["answers"])
 
     def queued(self) -> dict[str, int]:
         """Count the commands that wait, by writer."""
-        writers = {"answers": self.answers, "questions": self.questions}
-        if self.alone:  # one writer does both
-            del writers["questions"]
-        return {name: writer.queue.qsize() for name, writer in writers.items()}
+        return {name: writer.queue.qsize() for name, writer in self.writers.items()}
 
     def ask(self, command: Command[T]) -> T:
         """Run a command and wait for its result."""

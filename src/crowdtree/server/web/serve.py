@@ -25,7 +25,7 @@ from crowdtree.server.store.owner import owners
 from crowdtree.server.store.owner.tokens import ROOT
 from crowdtree.server.web.app import create_app
 from crowdtree.server.web.logs import LogFormat, configure
-from crowdtree.server.web.processes import allow_connections, end_with_parent
+from crowdtree.server.web.processes import SharedPort, allow_connections, end_with_parent
 from crowdtree.server.web.request_metrics import SHARED
 from crowdtree.server.web.secret_key import SecretKey
 from crowdtree.server.web.state import Options
@@ -157,6 +157,7 @@ def _protect(options: Options) -> None:
 
 def _serve(serving: Serving, listener: socket.socket) -> None:
     import uvicorn
+    from uvicorn.supervisors import Multiprocess
 
     options: dict[str, Any] = {
         "factory": True,
@@ -168,14 +169,19 @@ def _serve(serving: Serving, listener: socket.socket) -> None:
         "h11_max_incomplete_event_size": 64 * 1024,
         "http": "crowdtree.server.web.connections:GuardedProtocol",
     }
+    config = uvicorn.Config(
+        "crowdtree.server.web.serve:application", workers=serving.processes, **options
+    )
     if serving.processes > 1:
-        listener.close()  # the processes bind the port themselves
-        options |= {"host": serving.host, "port": serving.port, "workers": serving.processes}
-        with tempfile.TemporaryDirectory(prefix="crowdtree-metrics-") as folder:
+        listener.close()
+        with (
+            SharedPort(listener.family, (serving.host, serving.port)) as port,
+            tempfile.TemporaryDirectory(prefix="crowdtree-metrics-") as folder,
+        ):
             os.environ[SHARED] = folder
-            uvicorn.run("crowdtree.server.web.serve:application", **options)
+            Multiprocess(config, [port]).run()
         return
-    server = uvicorn.Server(uvicorn.Config("crowdtree.server.web.serve:application", **options))
+    server = uvicorn.Server(config)
     with contextlib.suppress(KeyboardInterrupt):  # the usual end, after everything is closed
         server.run(sockets=[listener])
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypedDict, TypeVar
+from typing import Any, Generic, Literal, TypedDict, TypeVar
 
 from sqlalchemy.engine import Connection
 
@@ -57,6 +57,21 @@ class Command(Generic[T]):
     error: BaseException | None = field(default=None, init=False)
     done: Callable[[], None] | None = field(default=None, init=False)
     finished: bool = field(default=False, init=False)
+
+
+AnyCommand = Command[Any]
+
+
+def finish(commands: Sequence[AnyCommand], error: BaseException | None = None) -> None:
+    """Tell those who wait that commands are done, or that they failed."""
+    for command in commands:
+        if command.finished:
+            continue
+        command.finished = True
+        if error is not None:
+            command.error, command.result = error, None
+        if command.done is not None:
+            command.done()
 
 
 @dataclass

@@ -3,8 +3,9 @@
 On SQLite there is one writer, because the database allows only one. Its transaction is flushed to
 disk before any answer in it is acknowledged; questions are acknowledged before the flush, because
 a lease that is lost in a crash does no harm. After a failure they are not, because on a full disk
-every lease would be lost, and the answer to it refused. On PostgreSQL answers and questions have a
-writer each, so that handing out questions never waits for a flush.
+every lease would be lost, and the answer to it refused. On PostgreSQL answers, questions and other
+transactions have a writer each, and none waits for the disk: answers are acknowledged when
+:mod:`crowdtree.server.store.serving.flush` has seen that they are there.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy.engine import Connection, Engine
@@ -25,11 +26,12 @@ from crowdtree.server.store.serving.answering import submit_all
 from crowdtree.server.store.serving.assign import assign_all
 from crowdtree.server.store.serving.cache import ServingCache
 from crowdtree.server.store.serving.commands import (
-    Command,
+    AnyCommand,
     ExpireLeases,
     Next,
     Submit,
     Transaction,
+    finish,
 )
 from crowdtree.server.store.serving.expiry import expire_leases
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
@@ -45,7 +47,14 @@ RETRIED = ("DeadlockDetected", "SerializationFailure", "LockNotAvailable")
 """Errors after which the same transaction may succeed."""
 BAD_COMMAND = {"IntegrityError", "DataError"}
 """Errors caused by one command and not by the database: the other commands must not fail."""
-AnyCommand = Command[Any]
+SETTINGS = {
+    "synchronous_commit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    **dict.fromkeys(("jit", "enable_seqscan", "enable_hashjoin", "enable_mergejoin"), "off"),
+}
+"""Settings of the writers' connections to PostgreSQL. They repeat a few statements: planning them
+each time would cost more than running them, and each has an index to use, whatever the statistics
+of a new table suggest."""
 log = logging.getLogger("crowdtree.server.store")
 
 
@@ -54,8 +63,8 @@ class BatchWriter:
 
     Parameters
     ----------
-    durable
-        Whether commits must be on disk before they are acknowledged.
+    acknowledge
+        Called with the commands that are committed; by default they are done then.
     changed
         Called after each commit with the campaigns that changed and how many questions opened.
     """
@@ -65,12 +74,12 @@ class BatchWriter:
         engine: Engine,
         cache: ServingCache,
         *,
-        durable: bool = True,
+        acknowledge: Callable[[list[AnyCommand]], None] = finish,
         changed: Callable[[dict[int, int]], None] = lambda _: None,
     ) -> None:
         self.engine = engine
         self.cache = cache
-        self.durable = durable
+        self.acknowledge = acknowledge
         self.changed = changed
         self.queue: queue.SimpleQueue[AnyCommand | None] = queue.SimpleQueue()
         self.connection: Connection | None = None
@@ -128,7 +137,7 @@ class BatchWriter:
             log.exception("a batch of %d commands failed", len(requests))
             self._drop()
             if len(requests) == 1:
-                _finish(requests, error)
+                finish(requests, error)
                 return
             self._one_by_one(requests)
 
@@ -141,7 +150,7 @@ class BatchWriter:
     def _failed(self, requests: list[AnyCommand], error: BaseException) -> None:
         """Report a failure; nothing was acknowledged, so clients can repeat with the same key."""
         self._drop()
-        _finish(requests, unavailable(error))
+        finish(requests, unavailable(error))
         if is_outage(error):
             self.careful_until = time.monotonic() + CAREFUL_SECONDS
             time.sleep(OUTAGE_SECONDS)
@@ -150,7 +159,7 @@ class BatchWriter:
         for request in requests:
             request.result = request.error = None
         connection = self._connected()
-        flush = self.durable and any(not isinstance(request, Next) for request in requests)
+        flush = any(not isinstance(request, Next) for request in requests)
         if flush is not self.flushing and is_sqlite(connection):
             pragma(connection, "synchronous", "FULL" if flush else "NORMAL")
             self.flushing = flush
@@ -163,11 +172,11 @@ class BatchWriter:
                 self._answers(unit, served)
                 unit.write()
             self._announce(unit)
-            _finish(served)
+            self.acknowledge(served)
+            self.cache.trim()
         if others:
             self._transactions(connection, others)
-            _finish(others)
-        self.cache.trim()
+            finish(others)
 
     def _questions(self, unit: UnitOfWork, requests: list[AnyCommand]) -> None:
         asked = [request for request in requests if isinstance(request, Next)]
@@ -175,7 +184,7 @@ class BatchWriter:
             given = [r.token_hash for r in requests if isinstance(r, Submit)]
             assign_all(unit, asked, given)
             if is_sqlite(unit.connection) and time.monotonic() >= self.careful_until:
-                _finish(asked)
+                finish(asked)
 
     def _answers(self, unit: UnitOfWork, requests: list[AnyCommand]) -> None:
         given = [request for request in requests if isinstance(request, Submit)]
@@ -214,20 +223,9 @@ class BatchWriter:
                 pragma(self.connection, "cache_size", -CACHE_KIB)
             else:
                 with self.connection.begin():
-                    for name, value in self._settings().items():
+                    for name, value in SETTINGS.items():
                         self.connection.exec_driver_sql(f"SET {name} = {value}")
         return self.connection
-
-    def _settings(self) -> dict[str, str]:
-        """PostgreSQL settings of this connection.
-
-        It repeats a few statements: planning them each time would cost more than running them,
-        and each has an index to use, whatever the statistics of a new table suggest.
-        """
-        commit = "on" if self.durable else "off"
-        planning = {"plan_cache_mode": "force_generic_plan", "jit": "off"}
-        never = dict.fromkeys(("enable_seqscan", "enable_hashjoin", "enable_mergejoin"), "off")
-        return {"synchronous_commit": commit, **planning, **never}
 
     def _drop(self) -> None:
         if self.connection is not None:
@@ -242,14 +240,3 @@ class BatchWriter:
 def _is_bad_command(error: BaseException) -> bool:
     kinds = type(getattr(error, "orig", None) or error).__mro__
     return not BAD_COMMAND.isdisjoint(kind.__name__ for kind in kinds)
-
-
-def _finish(requests: Sequence[AnyCommand], error: BaseException | None = None) -> None:
-    for request in requests:
-        if request.finished:
-            continue
-        request.finished = True
-        if error is not None:
-            request.error, request.result = error, None
-        if request.done is not None:
-            request.done()
