@@ -27,7 +27,17 @@ from typing import Any
 import numpy as np
 
 import crowdtree as ct
-from crowdtree.policies import AdaptivePolicy, Answer, Ask, BatchPolicy, PlanPolicy
+
+try:
+    from crowdtree.policies import AdaptivePolicy, Answer, Ask, BatchPolicy, PlanPolicy
+except ModuleNotFoundError:  # the other commit, in which the package had another name
+    from crowdtree.policy import (  # type: ignore[import-not-found,no-redef]
+        AdaptivePolicy,
+        Answer,
+        Ask,
+        BatchPolicy,
+        PlanPolicy,
+    )
 
 ROOT = Path(__file__).resolve().parents[1]
 TITLE = "## Yes/no beside the commit before questions with several answers"

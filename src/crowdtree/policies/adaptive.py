@@ -243,7 +243,7 @@ class AdaptivePolicy(Guaranteed):
         """Next questions, up to `width` out at once, or the label."""
         out = [to_option(self.problem, asked) for asked in outstanding]
         closed = [to_option(self.problem, asked) for asked in exclude]
-        stated = self._stated(state)
+        stated = self.stated_of(state)
         found = decide(stated[None], self.problem.loss)
         enough = state.answers >= self.least_answers
         if enough and self.sure(found)[0]:
@@ -286,15 +286,7 @@ class AdaptivePolicy(Guaranteed):
 
     def conclude(self, state: AdaptiveState, reason: str) -> Label:
         """Give the best label on present evidence."""
-        return decide(self._stated(state)[None], self.problem.loss).as_label(reason)
-
-    def posterior(self, state: AdaptiveState) -> FloatArray:
-        """Stated probability of each class given the answers so far."""
-        return np.exp(self._stated(state))
-
-    def _stated(self, state: AdaptiveState) -> FloatArray:
-        plain = self.by_class(state.log_posterior)
-        return self.stated(plain, state.answers, self.log_prior_of(state.prior))
+        return decide(self.stated_of(state)[None], self.problem.loss).as_label(reason)
 
     @property
     def bulk(self) -> Literal["adaptive"] | None:

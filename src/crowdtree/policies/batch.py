@@ -18,7 +18,6 @@ from crowdtree.core.likelihood import AnswerModel
 from crowdtree.core.outcomes import DASH
 from crowdtree.core.problem import Problem
 from crowdtree.core.tally import Tally, cast, leaders, vote_counts
-from crowdtree.policies.adaptive import AdaptivePolicy
 from crowdtree.policies.base import (
     Answer,
     Ask,
@@ -163,23 +162,12 @@ class BatchPolicy(Calibrated):
 
     def conclude(self, state: BatchState, reason: str) -> Label:
         """Decode the votes so far."""
-        stated = self._stated(state)
+        stated = self.stated_of(state)
         if self.decoder == "posterior":
             return decide(stated[None], self.problem.loss).as_label(reason)
         verdict = leaders(state.tally[:-1])
         label = int(nearest_codeword(self.problem, verdict[None], state.prior)[0])
         return Label(label, label_error(stated, label), reason)
-
-    def posterior(self, state: BatchState) -> FloatArray:
-        """Stated probability of each class given the answers so far."""
-        return np.exp(self._stated(state))
-
-    def _stated(self, state: BatchState) -> FloatArray:
-        return self.stated(state.log_posterior, state.answers, self.log_prior_of(state.prior))
-
-    def asking_until(self, target_error: float) -> AdaptivePolicy:
-        """Return an adaptive policy of the same problem."""
-        return AdaptivePolicy(self.problem, target_error, strict=False)
 
     def dump(self, state: BatchState) -> dict[str, Any]:
         """Write a state as plain JSON."""

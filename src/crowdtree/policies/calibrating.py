@@ -118,6 +118,21 @@ class Calibrated(Policy[Any], Saved, HtmlShown):
         start = self.log_prior if log_prior is None else log_prior
         return self.calibration.discounted(start, log_posterior, answers)
 
+    def stated_of(self, state: Any) -> FloatArray:
+        """Log posterior over the classes to state about an item."""
+        plain = self.by_class(state.log_posterior)
+        return self.stated(plain, state.answers, self.log_prior_of(state.prior))
+
+    def posterior(self, state: Any) -> FloatArray:
+        """Stated probability of each class given the answers so far."""
+        return np.exp(self.stated_of(state))
+
+    def asking_until(self, target_error: float) -> Policy[Any]:
+        """Return an adaptive policy of the same problem."""
+        from crowdtree.policies.adaptive import AdaptivePolicy
+
+        return AdaptivePolicy(self.problem, target_error, strict=False)
+
     def replay(self, values: NDArray[np.int8], prior: FloatArray | None = None) -> Replayed:
         """States of recorded items (items x questions x repeats, -1: missing) after each answer.
 

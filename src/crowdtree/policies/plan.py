@@ -30,7 +30,6 @@ from crowdtree.core.tally import (
 )
 from crowdtree.core.tree import NO_BRANCH, Tree
 from crowdtree.core.votes import CURTAILED
-from crowdtree.policies.adaptive import AdaptivePolicy
 from crowdtree.policies.base import (
     Answer,
     Ask,
@@ -356,7 +355,7 @@ class PlanPolicy(Calibrated):
 
     def conclude(self, state: PlanState, reason: str) -> Label:
         """Give the plan's label at a leaf, else the best label on present evidence."""
-        stated = self._stated(state)
+        stated = self.stated_of(state)
         if state.node < 0:
             label = int(self.voted.leaf_label[~state.node])
             if reason == "leaf" and ~state.node in self.voted.handed_over:
@@ -369,17 +368,6 @@ class PlanPolicy(Calibrated):
         """Reason of the labels at leaves whose items are handed over."""
         loss = self.problem.loss
         return "undecided" if loss is None or loss.refer is None else "referred"
-
-    def posterior(self, state: PlanState) -> FloatArray:
-        """Stated probability of each class given all answers so far."""
-        return np.exp(self._stated(state))
-
-    def _stated(self, state: PlanState) -> FloatArray:
-        return self.stated(state.log_posterior, state.answers, self.log_prior_of(state.prior))
-
-    def asking_until(self, target_error: float) -> AdaptivePolicy:
-        """Return an adaptive policy of the same problem."""
-        return AdaptivePolicy(self.problem, target_error, strict=False)
 
     def dump(self, state: PlanState) -> dict[str, Any]:
         """Write a state as plain JSON."""
