@@ -14,8 +14,8 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 
 EXTRAS = (
-    "altair", "boto3", "distributed", "fastapi", "httpx", "llvmlite", "numba", "openpyxl",
-    "pandas", "polars", "psycopg", "pyarrow", "sklearn", "sqlalchemy", "uvicorn", "vl_convert",
+    "altair", "boto3", "distributed", "fastapi", "granian", "httpx", "llvmlite", "numba",
+    "openpyxl", "pandas", "polars", "psycopg", "pyarrow", "sklearn", "sqlalchemy", "vl_convert",
 )  # fmt: skip
 
 

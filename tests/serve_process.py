@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +38,13 @@ def set_trap(trap: Path) -> None:
     Revising.round = trapped  # type: ignore[method-assign]
 
 
-def main() -> None:
-    import uvicorn
-
+def application(database: str, offset: str, options: str) -> Any:
+    """Make the application, in the process that runs it."""
     from crowdtree.server.rules import revised_items
     from crowdtree.server.store import Store
-    from crowdtree.server.web import create_app
+    from crowdtree.server.web.app import create_app
+    from crowdtree.server.web.http_server import behind_proxy
 
-    database, port, offset, options = sys.argv[1:]
     revised_items.AT_ONCE = 3  # so that servers are killed in the middle of a revision
     if offset:
         set_trap(Path(f"{offset}.trap"))
@@ -58,8 +58,15 @@ def main() -> None:
             return time.time()
 
     store = Store(database, clock=clock, rng=0)
-    app = create_app(store, **json.loads(options))
-    uvicorn.run(app, host="127.0.0.1", port=int(port), log_level="error", access_log=False)
+    return behind_proxy(create_app(store, **json.loads(options)))
+
+
+def main() -> None:
+    from crowdtree.server.web.http_server import http_server
+
+    database, port, offset, options = sys.argv[1:]
+    load = partial(application, database, offset, options)
+    http_server("127.0.0.1", int(port)).serve(target_loader=load, wrap_loader=False)
 
 
 if __name__ == "__main__":

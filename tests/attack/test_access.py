@@ -36,7 +36,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Start a server on a database, up to where it would wait for requests; its link."""
-    monkeypatch.setattr(serve, "_serve", lambda *_: None)
+    monkeypatch.setattr(serve, "_serve", lambda _serving, _address, announce: announce())
     monkeypatch.setenv(serve.VARIABLE, "")
 
     def begin(**options: Any) -> str:

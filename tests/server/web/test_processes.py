@@ -1,12 +1,10 @@
-"""Processes share a port and end with the one that started them."""
+"""Processes end with the one that started them."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -47,29 +45,6 @@ def runs(process: int) -> bool:
     except ProcessLookupError:
         return False
     return state != "Z"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not spread connections")
-def test_connections_are_spread_over_processes() -> None:
-    with processes.SharedPort(socket.AF_INET, ("127.0.0.1", 0)) as port:
-        ends = [pickle.loads(pickle.dumps(port)) for _ in range(2)]  # as for another process
-        for end in ends:
-            end.listen(100)
-            end.setblocking(False)
-        clients = [socket.create_connection(port.getsockname()) for _ in range(100)]
-        assert all(accepted(end) > 20 for end in ends)
-        for each in (*ends, *clients):
-            each.close()
-
-
-def accepted(end: socket.socket) -> int:
-    """Accept all connections that wait, and count them."""
-    count = 0
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            end.accept()[0].close()
-            count += 1
-    return count
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no such signals on Windows")

@@ -12,7 +12,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 from starlette.testclient import TestClient
 
 from crowdtree.server.store import Store
-from crowdtree.server.web import create_app
+from crowdtree.server.web.app import create_app
 from crowdtree.server.web.services import assignments
 from tests.weblab import Lab
 

@@ -17,6 +17,7 @@ pytest.importorskip(
 
 import sqlalchemy as sa
 
+from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.store import Store
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import list_activity, note
@@ -126,8 +127,9 @@ def test_messages_follow_the_order_of_what_happened(desk: Desk) -> None:
 
 def test_a_campaign_that_finishes_again_says_so_again(desk: Desk) -> None:
     move = partial(campaigns.set_status, number=desk.number, now=0.0)
+    pause = partial(campaigns.pause_finished, number=desk.number, now=0.0)
     desk.store.write(lambda c: move(c, status="finished"))
-    desk.store.write(lambda c: campaigns.pause_finished(c, desk.number, 0.0, "reopened"))
+    desk.store.write(lambda c: pause(c, reason=CampaignReason.ITEMS_REOPENED))
     desk.store.write(lambda c: move(c, status="running"))
     desk.store.write(lambda c: move(c, status="finished"))
     assert [kind for kind, _ in desk.sent()] == ["campaign.finished"] * 2

@@ -36,6 +36,7 @@ from crowdtree.server.web.headers import Guard
 from crowdtree.server.web.limits import BodyLimit
 from crowdtree.server.web.pages.base import error_page
 from crowdtree.server.web.state import HERE, AppState, Options
+from crowdtree.server.web.stopping import before_stopping
 from crowdtree.server.webhooks.delivery import Deliveries
 
 log = logging.getLogger("crowdtree.server.web")
@@ -112,6 +113,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state.loop = asyncio.get_running_loop()
     listener = state.listen(state.loop)
     state.store.listeners.append(listener)
+    before_stopping(state.stop)
     deliveries = Deliveries(
         state.store, lambda secret: state.secret_key.open(secret), state.options.private_webhooks
     )

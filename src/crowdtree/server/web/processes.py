@@ -1,4 +1,4 @@
-"""What server processes ask of the operating system: a port, files for connections, their end."""
+"""What a server process asks of the operating system: files for connections, and its own end."""
 
 from __future__ import annotations
 
@@ -7,31 +7,12 @@ import logging
 import multiprocessing
 import os
 import signal
-import socket
 import threading
-from collections.abc import Callable
 from multiprocessing.connection import wait
 
 log = logging.getLogger("crowdtree.server.web")
 GRACE_SECONDS = 10.0
 """Seconds for a graceful end after the parent process has died."""
-
-
-class SharedPort(socket.socket):
-    """A bound port; each process that it is sent to listens there with a socket of its own.
-
-    The system then spreads connections over the processes. With one socket for all of them, the
-    process that wakes up first accepts all connections that wait.
-    """
-
-    def __init__(self, family: int, address: tuple[str, int]) -> None:
-        super().__init__(family)
-        self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        self.bind(address)
-
-    def __reduce_ex__(self, _: object) -> tuple[Callable[..., SharedPort], tuple[object, ...]]:
-        return SharedPort, (int(self.family), self.getsockname()[:2])
 
 
 def allow_connections() -> None:

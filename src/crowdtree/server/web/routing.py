@@ -1,12 +1,11 @@
-"""Routes that know who asks before they read what is sent, and that do not block on large JSON."""
+"""Routes that know who asks before they read what is sent."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any, get_type_hints
 
-from fastapi import HTTPException, Request
+from fastapi import Request
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -15,8 +14,6 @@ from pydantic_core import to_json
 from starlette.responses import Response
 from starlette.routing import request_response
 
-from crowdtree.core.errors import CrowdtreeError
-from crowdtree.planning import Report
 from crowdtree.server.web.auth import (
     SAFE,
     auditor_hash,
@@ -26,8 +23,6 @@ from crowdtree.server.web.auth import (
     owner_needed,
     worker_hash,
 )
-from crowdtree.server.web.errors import refusal_of
-from crowdtree.server.web.requests import state_of
 
 Check = Callable[[Request], Awaitable[object]]
 CHECKS: dict[Callable[..., object], Check] = {
@@ -36,10 +31,6 @@ CHECKS: dict[Callable[..., object], Check] = {
     auditor_hash: known_auditor,
 }
 """What a route depends on, and the check that comes before its body is read."""
-AT_ONCE = 128 * 2**10
-"""Bytes of JSON that are parsed on the event loop, in a few milliseconds."""
-MOST_PARTS = 200_000
-"""Lists and objects in one body."""
 
 
 class GuardedRoute(APIRoute):
@@ -54,11 +45,10 @@ class GuardedRoute(APIRoute):
             if request.method not in SAFE:
                 for check in checks:
                     await check(request)
-            large = _LargeRequest(request.scope, request.receive)
             try:
-                return await handler(large)
+                return await handler(request)
             finally:
-                await large.close()  # close uploaded files
+                await request.close()  # close uploaded files
 
         return guarded
 
@@ -96,32 +86,3 @@ def _calls(dependant: Dependant) -> Iterator[Callable[..., object]]:
         if inner.call is not None:
             yield inner.call
         yield from _calls(inner)
-
-
-class _LargeRequest(Request):
-    """A request whose JSON is parsed in the worker process if there is much of it."""
-
-    async def json(self) -> Any:
-        body = await self.body()
-        if len(body) <= AT_ONCE:
-            return await super().json()
-        try:
-            return await state_of(self).plans.process.run(read_json, body)
-        except CrowdtreeError as error:
-            refusal = refusal_of(error)
-            raise HTTPException(refusal.status, refusal.message) from None
-
-
-def read_json(report: Report, body: bytes) -> object:
-    """Parse JSON in the worker process; a thread would stop the server for as long as it takes.
-
-    >>> read_json(lambda share, words: None, b'{"a": [1, 2]}')
-    {'a': [1, 2]}
-    """
-    del report
-    if body.count(b"[") + body.count(b"{") > MOST_PARTS:  # handing them over would take seconds
-        raise CrowdtreeError(f"body: at most {MOST_PARTS:,} lists and objects are accepted")
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise CrowdtreeError(f"body: not valid JSON: {str(error)[:100]}") from None

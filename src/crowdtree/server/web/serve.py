@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.engine import Connection
 
@@ -23,13 +23,14 @@ from crowdtree.server.store import Store
 from crowdtree.server.store.db.activity import COMMAND_LINE, acting
 from crowdtree.server.store.owner import owners
 from crowdtree.server.store.owner.tokens import ROOT
-from crowdtree.server.web.app import create_app
+from crowdtree.server.web.http_server import behind_proxy, call_when_ready, http_server
 from crowdtree.server.web.logs import LogFormat, configure
-from crowdtree.server.web.processes import SharedPort, allow_connections, end_with_parent
+from crowdtree.server.web.processes import allow_connections, end_with_parent
 from crowdtree.server.web.request_metrics import SHARED
 from crowdtree.server.web.secret_key import SecretKey
-from crowdtree.server.web.state import Options
-from crowdtree.server.web.stopping import before_stopping
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 VARIABLE = "CROWDTREE_SERVING"
 LINK_SECONDS = 86_400.0
@@ -57,10 +58,19 @@ class Serving:
     joins_per_minute: int = 600
     url: str = ""
 
-    @property
-    def options(self) -> Options:
-        """The application's options."""
-        return Options(
+    def protect(self) -> None:
+        """Refuse a key or media that cannot be used, and let nobody else read the media."""
+        SecretKey(None if self.key_file is None else Path(self.key_file))
+        media = open_media(self.media)
+        if media is not None:
+            media.check()
+
+    def make_app(self, store: Store) -> FastAPI:
+        """Make the application on a store."""
+        from crowdtree.server.web.app import create_app  # the first process needs little of it
+
+        return create_app(
+            store,
             media=self.media,
             key_file=None if self.key_file is None else Path(self.key_file),
             secure_cookies=self.secure_cookies,
@@ -117,88 +127,54 @@ def application() -> Any:
     end_with_parent()
     store = Store(serving.database)
     atexit.register(store.close)
-    app = create_app(store, serving.options)
-    before_stopping(app.state.crowdtree.stop)
+    app = serving.make_app(store)
     # What is there now stays: going through it again and again stops all requests for 50 ms.
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG)
-    return app
+    return behind_proxy(app)
 
 
 def run(serving: Serving, announce: Callable[[str], None]) -> None:
-    """Serve until interrupted; `announce` gets the owner's one-time link when all is ready.
-
-    The port is bound first, so that a browser that opens the link at once waits for the server.
-    """
+    """Serve until interrupted; `announce` gets the owner's one-time link when all is ready."""
     if serving.processes > 1 and not serving.database.startswith("postgres"):
         raise CrowdtreeError(
             "serve: SQLite has one writer; use --database postgresql://... for --processes "
             f"{serving.processes}"
         )
-    with _listen(serving.host, serving.port) as listener:
-        serving = replace(serving, port=listener.getsockname()[1])
-        with Store(serving.database).opened() as store, acting(COMMAND_LINE):
-            _protect(serving.options)
-            link = owner_link(store, serving.base, retire=True)
-        os.environ[VARIABLE] = json.dumps(asdict(serving))
-        announce(link)
-        configure(serving.access_log, serving.log_format)
-        _serve(serving, listener)
+    address, port = free_address(serving.host, serving.port)
+    serving = replace(serving, port=port)
+    with Store(serving.database).opened() as store, acting(COMMAND_LINE):
+        serving.protect()
+        link = owner_link(store, serving.base, retire=True)
+    os.environ[VARIABLE] = json.dumps(asdict(serving))
+    configure(serving.access_log, serving.log_format)
+    _serve(serving, address, lambda: announce(link))
 
 
-def _protect(options: Options) -> None:
-    """Refuse a key or media that cannot be used, and let nobody else read the media."""
-    SecretKey(options.key_file)
-    media = open_media(options.media)
-    if media is not None:
-        media.check()
+def _serve(serving: Serving, address: str, announce: Callable[[], None]) -> None:
+    with contextlib.ExitStack() as stack:
+        if serving.processes > 1:
+            folder = tempfile.TemporaryDirectory(prefix="crowdtree-metrics-")
+            os.environ[SHARED] = stack.enter_context(folder)
+        server = http_server(address, serving.port, serving.processes)
+        call_when_ready(announce, address, serving.port)
+        server.serve(target_loader=application, wrap_loader=False)
 
 
-def _serve(serving: Serving, listener: socket.socket) -> None:
-    import uvicorn
-    from uvicorn.supervisors import Multiprocess
-
-    options: dict[str, Any] = {
-        "factory": True,
-        "log_level": "warning",
-        "log_config": None,  # its lines are written as ours
-        "access_log": False,  # it would log the tokens of links; Guard writes its own
-        "server_header": False,
-        "timeout_graceful_shutdown": 5,
-        "h11_max_incomplete_event_size": 64 * 1024,
-        "http": "crowdtree.server.web.connections:GuardedProtocol",
-    }
-    config = uvicorn.Config(
-        "crowdtree.server.web.serve:application", workers=serving.processes, **options
-    )
-    if serving.processes > 1:
-        listener.close()
-        with (
-            SharedPort(listener.family, (serving.host, serving.port)) as port,
-            tempfile.TemporaryDirectory(prefix="crowdtree-metrics-") as folder,
-        ):
-            os.environ[SHARED] = folder
-            Multiprocess(config, [port]).run()
-        return
-    server = uvicorn.Server(config)
-    with contextlib.suppress(KeyboardInterrupt):  # the usual end, after everything is closed
-        server.run(sockets=[listener])
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """Bind the port, or raise an error that says why not. Port 0 means any free port."""
+def free_address(host: str, port: int) -> tuple[str, int]:
+    """Find the IP address and port to serve at, or say why not. Port 0 means any free port."""
     if not 0 <= port <= MOST_PORT:
         raise CrowdtreeError(f"serve: --port {port} must be between 0 and {MOST_PORT}")
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(2048)
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+            probe.listen()
+            found = probe.getsockname()
     except OSError as error:
-        listener.close()
         raise CrowdtreeError(f"serve: {_why(error, host, port)}") from None
-    return listener
+    return found[0], found[1]
 
 
 def _why(error: OSError, host: str, port: int) -> str:
