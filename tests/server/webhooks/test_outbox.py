@@ -295,5 +295,5 @@ def test_webhooks_miss_no_label_that_commits_late(postgres: Postgres) -> None:
 
 
 def test_the_documentation_lists_every_event() -> None:
-    page = (ROOT / "docs" / "serving.md").read_text("utf-8")
+    page = (ROOT / "docs" / "howto" / "webhooks.md").read_text("utf-8")
     assert [name for name in EVENTS if f"`{name}`" not in page] == []

@@ -63,7 +63,7 @@ def design(
         their likeliest class.
     uncertainty
         Learned estimates: the tree is designed for the upper credible end of every error, but
-        its problem is `problem`.
+        its problem is the one given.
     options
         Options of the method: ``r`` for ``"fc"``, ``rng`` or ``order`` for ``"random"``,
         ``objective``, ``time_limit``, ``gap_limit``, ``node_limit``, ``memory_limit`` and

@@ -107,7 +107,7 @@ def load(source: Any, kind: Kind | None = None, *, name: str | None = None, **op
         Options of the reader: those of :func:`crowdtree.load_problem` for a problem; for answers
         `columns` (``{"task": "ticket"}``), `workers` (columns of a wide table) and `form`
         (``"crowdkit"``, ``"label-studio"``, ``"zooniverse"``, ``"json"``, ``"wide"``); `key` for
-        a signed audit, and `problem` for a plan whose errors have been learned since.
+        a signed audit, and ``problem`` for a plan whose errors have been learned since.
 
     Returns
     -------
