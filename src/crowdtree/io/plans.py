@@ -47,9 +47,9 @@ def load_plan(
     """Load a plan, for the problem in its file or for another with the same questions.
 
     `source`: a file of :func:`save_plan` (its path, its bytes, or a binary stream), or one with a
-    ``"tree"`` alone if ``problem`` is given. ``problem``: the problem in place of the one in the file,
-    for instance with errors learned since. Every leaf's label must agree with it. `name`: file name
-    of bytes or of a stream that has none.
+    ``"tree"`` alone if another problem is given: one in place of that in the file, for instance
+    with errors learned since. Every leaf's label must agree with it. `name`: file name of bytes or
+    of a stream that has none.
 
     >>> import crowdtree as ct, pathlib, tempfile
     >>> plan = ct.staff(ct.design(ct.example("table1")), workers=8)
