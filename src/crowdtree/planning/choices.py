@@ -159,8 +159,12 @@ class PlanChoices(Framed, Saved, Plotted, HtmlShown):
 
     Attributes
     ----------
-    problem, goal, price
-        What was asked for; `price` is ``None`` without prices.
+    problem
+        The problem.
+    goal
+        What was asked for.
+    price
+        Price of an answer; ``None`` without prices.
     choices
         The adaptive policy and the fixed tree, as far as they reach the goal.
     recommended

@@ -12,7 +12,7 @@ from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.server.web.pages.audit import audit_part
 from crowdtree.server.web.pages.base import PageRoute, fragment, render
-from crowdtree.server.web.pages.live import Picture, look
+from crowdtree.server.web.pages.dashboard_view import Dashboard, build_dashboard
 from crowdtree.server.web.requests import Number, event_response, state_of
 from crowdtree.server.web.state import AppState
 from crowdtree.show.plots.live_tree import flow_svg
@@ -26,10 +26,10 @@ PARTS = ("notes", "labels", "divided", "questions", "places", "monitor", "worker
 async def dashboard(request: Request, number: Number, owner: OwnerNeeded) -> Response:
     """Show how a campaign is going."""
     state = state_of(request)
-    picture = await _picture(state, number)
-    campaign = picture.campaign
+    board = await _board(state, number)
+    campaign = board.campaign
     if campaign.status == "draft":
-        step = "share" if picture.facts["items"]["total"] else "plan"
+        step = "share" if board.progress["items"]["total"] else "plan"
         return RedirectResponse(f"/c/{number}/{step}", 303)
     policy = state.policy(campaign)
     flow = await asyncio.to_thread(flow_svg, policy.plan) if policy.plan is not None else ""
@@ -38,9 +38,9 @@ async def dashboard(request: Request, number: Number, owner: OwnerNeeded) -> Res
         "dashboard.html",
         owner=owner,
         campaign=campaign,
-        picture=picture,
+        board=board,
         flow=flow,
-        parts=await _parts(request, picture),
+        parts=await _parts(request, board),
     )
 
 
@@ -50,34 +50,36 @@ async def live(request: Request, number: Number) -> Response:
     state = state_of(request)
 
     async def read() -> JsonObject:
-        return await _message(request, await _picture(state, number))
+        return await _message(request, await _board(state, number))
 
     return await event_response(request, number, "picture", read, POLL_SECONDS)
 
 
-async def _picture(state: AppState, number: int) -> Picture:
+async def _board(state: AppState, number: int) -> Dashboard:
     campaign = await state.store.aread(lambda c: get_campaign(c, number))
     policy = state.policy(campaign)
     performance = await state.plans.performance_soon(
         policy, campaign.settings.labels.people_per_item
     )
-    return await state.store.aread(lambda c: look(c, campaign, policy, performance, state.now))
+    return await state.store.aread(
+        lambda c: build_dashboard(c, campaign, policy, performance, state.now)
+    )
 
 
-async def _message(request: Request, picture: Picture) -> JsonObject:
+async def _message(request: Request, board: Dashboard) -> JsonObject:
     return {
-        "values": picture.values,
-        "shares": picture.shares,
-        "mood": picture.mood,
-        "status": picture.campaign.status,
-        "parts": await _parts(request, picture),
-        "flow": picture.flow,
+        "values": board.values,
+        "shares": board.shares,
+        "mood": board.mood,
+        "status": board.campaign.status,
+        "parts": await _parts(request, board),
+        "flow": board.flow,
     }
 
 
-async def _parts(request: Request, picture: Picture) -> dict[str, str]:
+async def _parts(request: Request, board: Dashboard) -> dict[str, str]:
     parts = {
-        name: fragment(request, f"part-{name}.html", picture=picture, campaign=picture.campaign)
+        name: fragment(request, f"part-{name}.html", board=board, campaign=board.campaign)
         for name in PARTS
     }
-    return parts | {"audit": await audit_part(request, picture.campaign)}
+    return parts | {"audit": await audit_part(request, board.campaign)}

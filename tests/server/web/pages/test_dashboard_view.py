@@ -12,7 +12,7 @@ from crowdtree.planning import expected_performance
 from crowdtree.policies.spec import revised_policy
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.owner.revisions import revise
-from crowdtree.server.web.pages.live import look
+from crowdtree.server.web.pages.dashboard_view import Dashboard, build_dashboard
 from crowdtree.show.plots.live_tree import flow_numbers, flow_svg
 from tests.storelab import Small, join_openly
 
@@ -20,14 +20,16 @@ from tests.storelab import Small, join_openly
 class LiveCampaign(Small):
     """A campaign whose dashboard is looked at."""
 
-    def picture(self):
+    def board(self) -> Dashboard:
         row = self.store.read(lambda c: get_campaign(c, self.number))
         return self.store.read(
-            lambda c: look(c, row, self.policy, expected_performance(self.policy), self.clock.now)
+            lambda c: build_dashboard(
+                c, row, self.policy, expected_performance(self.policy), self.clock.now
+            )
         )
 
     def notes(self) -> str:
-        return " | ".join(note.text for note in self.picture().notes)
+        return " | ".join(note.text for note in self.board().notes)
 
 
 @pytest.fixture
@@ -46,17 +48,17 @@ def live():
 def test_the_dashboard_shows_what_needs_attention(live):
     one = live(price=1.0, budget=3.0, currency="EUR")
     one.start()
-    assert one.picture().values["headline"] == "Running, and waiting for the first answer."
+    assert one.board().values["headline"] == "Running, and waiting for the first answer."
     assert "Nobody has joined yet." in one.notes()
     assert "The budget of 3.00 EUR will not be enough" in one.notes()
     who = one.worker()
     assert "Nobody has joined" not in one.notes()
     one.answer(who, 1)
-    assert one.picture().values["headline"].startswith("Going well")
+    assert one.board().values["headline"].startswith("Going well")
     one.clock.now += 3600
-    picture = one.picture()
-    assert picture.mood == "worry"
-    assert "No answer for 1 h" in picture.values["headline"]
+    board = one.board()
+    assert board.mood == "worry"
+    assert "No answer for 1 h" in board.values["headline"]
     assert "The last answer came 1 h ago." in one.notes()
 
 
@@ -77,11 +79,11 @@ def test_the_numbers_of_the_tree_add_up(live):
     who = one.worker()
     one.answer(who, 1)  # c4 after the first question
     one.answer(who, 0)  # on to the second
-    flow = one.picture().flow
+    flow = one.board().flow
     assert flow["text"]["0"] == "0 here · 2 passed"
     leaves = [text for key, text in flow["text"].items() if int(key) < 0]
     assert sorted(leaves)[-1] == "1 item"
-    assert one.picture().values["labelled"] == "1"
+    assert one.board().values["labelled"] == "1"
     keys = set(re.findall(r'data-flow="(-?\d+)"', flow_svg(one.policy.plan)))
     assert keys == set(flow_numbers(one.policy.plan, {})["text"])
 
@@ -102,11 +104,11 @@ def test_the_dashboard_says_that_the_table_was_revised(live):
 def test_labels_are_shown_with_their_estimated_precision(live):
     one = live(rows=3)
     one.start()
-    assert {row["right"] for row in one.picture().labels} == {None}
+    assert {row["right"] for row in one.board().labels} == {None}
     one.answer(one.worker(), 1)  # c4 after the first question
-    picture = one.picture()
-    given = [row for row in picture.labels if row["count"]]
+    board = one.board()
+    given = [row for row in board.labels if row["count"]]
     assert given
     wrong = sum(row["count"] * (1 - row["right"]) for row in given)
     items = sum(row["count"] for row in given)
-    assert wrong / items == pytest.approx(picture.facts["estimated_error"], abs=1e-8)
+    assert wrong / items == pytest.approx(board.progress["estimated_error"], abs=1e-8)

@@ -1,0 +1,102 @@
+"""What is known about a campaign when its dashboard is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from crowdtree.planning import ExpectedPerformance
+from crowdtree.server.store.db.campaign_row import Campaign
+from crowdtree.server.store.queries.items import Divided, last_answer_at
+from crowdtree.server.store.queries.progress import Progress, is_stuck, progress
+from crowdtree.server.store.queries.reports import reported_items
+from crowdtree.server.store.queries.workers import any_trusted, paused_workers
+from crowdtree.server.store.types import AnyPolicy
+
+QUIET_SECONDS = 600.0
+"""After this long without an answer the owner is asked whether workers are still there."""
+
+
+class Forecast(NamedTuple):
+    """What a campaign still needs; ``None`` where that is unknown."""
+
+    answers: float | None
+    cost: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class DashboardFacts:
+    """What is known about a campaign when its dashboard is drawn.
+
+    `planned` is not known while it is being computed; `paused` counts workers whom the server
+    paused, `reported` items without a label that workers reported; `trusted` says whether the owner
+    has invited somebody by a personal link, or vouched for somebody.
+    """
+
+    campaign: Campaign
+    policy: AnyPolicy
+    planned: ExpectedPerformance | None
+    progress: Progress
+    votes: Divided
+    last_answer: float | None
+    paused: int
+    trusted: bool
+    reported: int
+    now: float
+
+    @property
+    def link(self) -> str:
+        """Beginning of the addresses of the campaign's pages."""
+        return f"/c/{self.campaign.id}"
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether answers have stopped coming."""
+        return self.last_answer is not None and self.now - self.last_answer > QUIET_SECONDS
+
+    @cached_property
+    def forecast(self) -> Forecast:
+        """Remaining answers and cost, from this campaign or at first from the plan."""
+        items, known = self.progress["items"], self.progress["forecast"]
+        if not items["new"] + items["open"]:
+            return Forecast(0.0, 0.0, 0.0)
+        answers, rate = known["answers_left"], known["answers_per_minute"]
+        if answers is None and self.planned is not None:
+            answers = self.planned.answers * (items["new"] + items["open"] / 2)
+        stuck = is_stuck(items, self.progress["waiting_for_workers"])
+        seconds = 60 * answers / rate if rate and answers is not None and not stuck else None
+        return Forecast(
+            answers, None if answers is None else answers * self.progress["price"], seconds
+        )
+
+    def question_text(self, name: str) -> str:
+        """Text of a question."""
+        problem = self.policy.problem
+        return problem.text(problem.questions.index(name))
+
+
+def read_facts(
+    connection: Connection,
+    campaign: Campaign,
+    policy: AnyPolicy,
+    planned: ExpectedPerformance | None,
+    votes: Divided,
+    now: float,
+) -> DashboardFacts:
+    """Read what the dashboard needs to know."""
+    return DashboardFacts(
+        campaign,
+        policy,
+        planned,
+        progress(connection, campaign.id, now),
+        votes,
+        last_answer_at(connection, campaign.id),
+        paused_workers(connection, campaign.id),
+        any_trusted(connection, campaign.id),
+        reported_items(connection, campaign.id),
+        now,
+    )
