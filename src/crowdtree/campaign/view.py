@@ -58,9 +58,9 @@ class Exclusion(NamedTuple):
     first: int
     last: int
 
-    def covers(self, response: Response) -> bool:
-        """Whether it is about an answer or a skip."""
-        return response.worker == self.worker and self.first <= response.seq <= self.last
+    def covers(self, worker: Hashable, seq: int) -> bool:
+        """Whether it is about an answer or a skip, by its worker and its number in the log."""
+        return worker == self.worker and self.first <= seq <= self.last
 
 
 class Level(NamedTuple):
@@ -91,7 +91,7 @@ class Revision:
 
     def excludes(self, response: Response) -> bool:
         """Whether an answer or a skip does not count."""
-        return any(exclusion.covers(response) for exclusion in self.exclusions)
+        return any(exclusion.covers(response.worker, response.seq) for exclusion in self.exclusions)
 
     def with_min_answers(self, min_answers: int) -> Policy[Any]:
         """Policy with the number of answers that the rules and an item ask for at least."""

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.sql import Sql, exists, fetch, fetch_ids, run_many
-from crowdtree.server.store.db.states import ItemStatus, in_states
+from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import revisions, workers
 from crowdtree.server.store.owner.campaigns import pause_finished
 from crowdtree.server.store.serving.cache import ServingCache
@@ -23,7 +23,6 @@ AT_ONCE = 200
 LOADED_AT_ONCE = 10
 SECONDS_AT_ONCE = 0.05
 """How long one transaction replays items; on SQLite no answer is taken meanwhile."""
-_BEHIND = "gold IS NULL AND revision < :revision"
 REVISED = (
     ItemStatus.OPEN,
     ItemStatus.LABELLED,
@@ -32,12 +31,9 @@ REVISED = (
 )
 BEHIND = Sql(
     f"""SELECT id FROM items WHERE campaign_id = :campaign AND status = :status AND id > :after
-    AND {_BEHIND} ORDER BY id LIMIT :most {{skip items}}"""
+    AND {sql.BEHIND} ORDER BY id LIMIT :most {{skip items}}"""
 )
-ANY_BEHIND = Sql(
-    f"""SELECT 1 FROM items WHERE campaign_id = :campaign
-    AND status {in_states(*REVISED)} AND {_BEHIND} LIMIT 1"""
-)
+ANY_BEHIND = Sql(f"SELECT 1 FROM items WHERE campaign_id = :campaign AND {sql.BEHIND} LIMIT 1")
 
 
 class Revising:

@@ -7,7 +7,7 @@
 ``store.queries``         read-only queries for pages, downloads and the API
 ``store.audits``          audits: items to check out, results in, what is certified
 ``store.corrections``     excluded answers, labels by hand, items edited, withdrawn, reopened
-``store.replay``          verification: replay the log and reconcile every stored sum with it
+``store.replay``          verification: fold the log again and compare all that is stored
 ``store.backup``          all tables and media in one file, and back
 ========================= =====================================================================
 """

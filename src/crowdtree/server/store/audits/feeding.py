@@ -17,7 +17,7 @@ from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.sql import Query, fetch
 from crowdtree.server.store.db.tables import checks, items
 from crowdtree.server.store.owner.revisions import revise
-from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.cache import load_campaign
 from crowdtree.server.store.types import AnyPolicy
 
 
@@ -61,7 +61,7 @@ def calibrated(
     if row is None or not truths:
         raise CrowdtreeError(f"campaign {number}: no item has been checked yet; check some first")
     found = get_campaign(connection, number)
-    served = ServingCache(lambda: 0.0, np.random.default_rng(0)).campaign(connection, found.state)
+    served = load_campaign(connection, number)
     drawn = read_checks(connection, row.id, found.classes)
     with cache.current(connection, row, drawn) as audit:
         weights = audit.weights

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TypedDict, cast
 
-import numpy as np
 from sqlalchemy.engine import Connection
 
 from crowdtree.campaign.events import PolicyChanged
@@ -22,7 +21,7 @@ from crowdtree.server.store.db.campaign_row import Campaign, get_campaign, last_
 from crowdtree.server.store.db.sql import Query, Sql, fetch, fetch_ids
 from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.reliability import Level, level_of
-from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.cache import load_campaign
 from crowdtree.server.store.serving.campaign import Revisions, ServedCampaign
 from crowdtree.server.store.serving.item import lines_of, load_view
 from crowdtree.server.store.serving.unit_of_work import policy_of_revision
@@ -83,9 +82,7 @@ def preview(
     held = [made for made in still_excluded(connection, number) if made.worker_id in workers]
     changed = new if not lift else held
     ids = sorted({item for made in changed for item in _touched(connection, made)})
-    cache = ServingCache(lambda: 0.0, np.random.default_rng(0))
-    served = cache.campaign(connection, campaign.state)
-    revisions = _Supposed(connection, served, changed, lift)
+    revisions = _Supposed(connection, load_campaign(connection, number), changed, lift)
     found: Preview = {
         "campaign": number,
         "workers": list(dict.fromkeys(workers)),

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from sqlalchemy.dialects import postgresql
 
+from crowdtree.campaign import view
 from crowdtree.campaign.fold import NO_CLASS
 from crowdtree.policies import Label
 from crowdtree.server.store.db.sql import Many, Query, Sql
@@ -120,10 +121,10 @@ class Exclusion(NamedTuple):
     revision: int
     lifted_revision: int | None
 
-    def covers(self, worker: int, line: int) -> bool:
-        """Whether it is about a line of the log."""
-        inside = self.first_answer_id <= line <= self.last_answer_id
-        return worker == self.worker_id and inside
+    @property
+    def lines(self) -> view.Exclusion:
+        """The answers and skips that it is about."""
+        return view.Exclusion(self.worker_id, self.first_answer_id, self.last_answer_id)
 
     def holds(self, revision: int) -> bool:
         """Whether it is in effect in a revision."""
@@ -204,6 +205,15 @@ class ItemRow(NamedTuple):
     min_answers: int
     reopened_after: int
     corrected: int | None
+
+    def is_behind(self, revision: int) -> bool:
+        """Whether the item is to be brought to a later revision; `BEHIND` in Python."""
+        ordinary = self.gold is None and self.status != ItemStatus.NEW
+        return ordinary and self.revision < revision
+
+
+BEHIND = f"gold IS NULL AND status <> {ItemStatus.NEW:d} AND revision < :revision"
+"""Whether an item is to be brought to a later revision: a new one begins with the present one."""
 
 
 class ItemEventRow(NamedTuple):
@@ -294,21 +304,6 @@ class Outcome(NamedTuple):
     """What became of an answer."""
 
     fate: str
-    overdue: int
-
-
-class LastAnswer(NamedTuple):
-    """A worker's last line of the log."""
-
-    id: int
-    item_id: int
-    lease_id: int
-    question: int
-    kind: str
-    key: str
-    fate: str
-    price: int
-    value: int | None
     overdue: int
 
 

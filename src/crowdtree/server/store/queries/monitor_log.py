@@ -127,7 +127,7 @@ class LoggedPast:
         self.empty = False
         """Whether the item that is being looked at has no lines so far."""
         made = fetch(connection, EXCLUSIONS, campaign=campaign) if tested.revision else []
-        self.exclusions = [found for found in made if found.holds(tested.revision)]
+        self.exclusions = [found.lines for found in made if found.holds(tested.revision)]
 
     def left_out(self, line: Line) -> bool:
         """Whether a line is about an item from before the table, or follows an excluded answer."""

@@ -1,1 +1,1 @@
-"""Verification of a campaign: replay its log and reconcile every stored sum with it."""
+"""Verification of a campaign: fold the log of every item and compare all that is stored."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
-import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -19,6 +17,7 @@ from crowdtree.server.store.queries.monitor_log import (
     take,
     tested_policy,
 )
+from crowdtree.server.store.replay.tolerance import same
 
 NUMBERS = ("totals", "log_weight", "mass", "shares", "scores")
 PARTS = ("answers", "items", "keys", "alarms")
@@ -47,19 +46,9 @@ def check_monitor(connection: Connection, number: int) -> Iterator[str]:
         position = lines[-1].id
     replayed = json.loads(json.dumps(monitor.to_dict()))
     found = stored["monitor"]
-    if any(not _close(found[name], replayed[name]) for name in (*NUMBERS, *PARTS)):
+    parts = ((found[name], replayed[name]) for name in (*NUMBERS, *PARTS))
+    if not all(same(*pair, TOLERANCE, TOLERANCE) for pair in parts):
         yield "what its answers say about its table is not the replay of its log"
     shown = [{k: alarm[k] for k in alarm if k != "text"} for alarm in json.loads(row.alarms)]
     if row.answers != found["answers"] or shown != found["alarms"]:
         yield "the alarms that are shown are not those of its answers"
-
-
-def _close(one: Any, other: Any) -> bool:
-    """Whether two values of JSON agree, numbers up to rounding."""
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_close, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_close(one[k], other[k]) for k in one)
-    if isinstance(one, float) and isinstance(other, float):
-        return bool(np.isclose(one, other, rtol=TOLERANCE, atol=TOLERANCE))
-    return bool(one == other)

@@ -10,14 +10,12 @@ from functools import partial
 from itertools import combinations
 from typing import TypedDict
 
-import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DatabaseError
 
 from crowdtree.campaign.events import Answered, Checked, Concluded, Skipped
 from crowdtree.campaign.fold import begin, extend
-from crowdtree.campaign.questions import counted_answers
 from crowdtree.campaign.reasons import Outcome, Reason
 from crowdtree.campaign.view import ItemView, Revision
 from crowdtree.core.problem import DASH
@@ -28,14 +26,13 @@ from crowdtree.server.store.db.engine import is_sqlite
 from crowdtree.server.store.db.sql import Sql, exists, fetch_one
 from crowdtree.server.store.db.states import ITEM_STATUSES, ItemStatus, LeaseState
 from crowdtree.server.store.db.tables import revisions
-from crowdtree.server.store.errors import NotFound
 from crowdtree.server.store.replay.audits import check_audits
 from crowdtree.server.store.replay.monitors import check_monitor
-from crowdtree.server.store.replay.plain import PlainReplay
-from crowdtree.server.store.replay.reconcile import Sums, check_references, check_sums
-from crowdtree.server.store.replay.stored import StoredItem, item_pages, stored_items
+from crowdtree.server.store.replay.plan_fold import PlanFold
+from crowdtree.server.store.replay.rows import StoredItem, item_pages, stored_items
+from crowdtree.server.store.replay.sums import Sums, check_references, check_sums
 from crowdtree.server.store.replay.tolerance import same
-from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.cache import load_campaign
 from crowdtree.server.store.serving.campaign import Revisions, ServedCampaign, questions_of
 from crowdtree.server.store.serving.history import history, responses
 from crowdtree.server.store.serving.item import STATUSES, path_of
@@ -79,8 +76,8 @@ def verify(
 
     Checked per item: each question handed out was one that the policy asked at some point of the
     log; the fate of every answer, and what its worker was told; the policy's state; when it
-    stopped; the label with its error, reason and path; no vote got more answers than it takes and
-    nobody counted twice; exactly the questions are open that are asked for. Checked per campaign:
+    stopped; the label with its error, reason and path; exactly the questions are open that are
+    asked for. Checked per campaign:
     rows refer to each other consistently; counts, money and workers' records are the sums over the
     log; audits are the replay of their checks, and cover the labels that there are; what the
     answers say about the table, and the alarms, follow from the log.
@@ -88,10 +85,7 @@ def verify(
     damage = check_file(connection)
     if damage:
         return _result(number, damage)
-    state = fetch_one(connection, sql.CAMPAIGNS, ids=[number])
-    if state is None:
-        raise NotFound(f"campaign {number} does not exist")
-    campaign = ServingCache(lambda: 0.0, np.random.default_rng(0)).campaign(connection, state)
+    campaign = load_campaign(connection, number)
     differences = list(check_references(connection, number))
     lost = _lost_revisions(connection, campaign)
     if lost:
@@ -102,8 +96,8 @@ def verify(
     done = not exists(connection, sql.REVISING, campaign=number)
     sums = Sums(campaign)
     quick = None
-    if plain and not differences and PlainReplay.serves(campaign):
-        quick = PlainReplay(campaign, sums)
+    if plain and not differences and PlanFold.serves(campaign):
+        quick = PlanFold(campaign, sums)
     truths = checked_truths(connection, number)
     total = sum(tally(connection, number).get(status, 0) for status in ITEM_STATUSES)
     for rows in item_pages(connection, number):
@@ -111,7 +105,7 @@ def verify(
         for stored in stored_items(connection, [r for r in rows if r.id not in known], truths):
             folded = Folded(campaign, past, stored)
             texts = folded.differences(done)
-            differences += [f"item {stored.task!r}: {text}" for text in texts]
+            differences += [f"item {stored.row.task!r}: {text}" for text in texts]
             sums.add(stored, folded.view)
         if report is not None:
             report(sums.items, total)
@@ -187,7 +181,7 @@ class Folded:
         self.told: list[Outcome] = []
         """What became of each answer and skip when it came."""
         self.wrong: list[str] = []
-        self.revision = min(max(stored.revision, 0), campaign.revision)
+        self.revision = min(max(stored.row.revision, 0), campaign.revision)
         view = replace(begin(campaign.present), judged_by=campaign.revision)
         self.visited = [view]
         """Every view of the item, the last one last."""
@@ -201,8 +195,8 @@ class Folded:
 
     def _fold(self) -> None:
         stored = self.stored
-        if self.revision != stored.revision:
-            self.wrong.append(f"is at revision {stored.revision}, which cannot be")
+        if self.revision != stored.row.revision:
+            self.wrong.append(f"is at revision {stored.row.revision}, which cannot be")
         self.visited = [begin(self.past[0])]
         came = [line.revision for line in stored.log] + [row.revision for row in stored.events]
         last = max(came, default=0)
@@ -236,13 +230,12 @@ class Folded:
             if stored.log or stored.label is not None or stored.questions:
                 yield "is new, but has answers, a label or open questions"
             return
-        happened = stored.log or stored.events
-        if done and happened and stored.revision < self.campaign.revision:
-            yield f"is at revision {stored.revision}, but the revision is finished"
+        answered = stored.log or stored.events  # otherwise its first answer revises it
+        if done and answered and stored.row.is_behind(self.campaign.revision):
+            yield f"is at revision {stored.row.revision}, but the revision is finished"
         yield from self._outcomes()
         yield from self._snapshot()
         yield from _asked(self.past, stored, self.visited)
-        yield from _counted(self.past[view.judged_by], view)
         yield from _label(self.campaign, view, stored)
         if view.judged_by == self.campaign.revision or stored.status != ItemStatus.OPEN:
             yield from _open(self.campaign, view, stored)
@@ -264,15 +257,15 @@ class Folded:
         """Compare the row of the item."""
         stored, view = self.stored, self.view
         for name in ("judged_by", "min_answers", "reopened_after", "corrected"):
-            there, expected = getattr(stored, name), getattr(view, name)
+            there, expected = getattr(stored.row, name), getattr(view, name)
             if there != expected:
                 yield f"{name} is {there}, replayed {expected}"
         expected_status = STATUSES[view.status]
         if stored.status != expected_status:
             yield f"is {stored.status.label}, replayed {expected_status.label}"
-        if stored.state is not None:
+        if stored.row.state is not None:
             policy = self.past[view.judged_by].policy
-            if not same(json.loads(stored.state), policy.dump(view.state)):
+            if not same(json.loads(stored.row.state), policy.dump(view.state)):
                 yield "its state is not the replay of its answers"
         elif view.answers:
             yield "has answers, but no state"
@@ -342,30 +335,6 @@ def _unasked(
             lease.question in questions_of(revision, view, (), lease.worker_id) for view in views
         )
     ]
-
-
-def _counted(revision: Revision, view: ItemView) -> Iterator[str]:
-    """Check that nobody counts twice, and that no vote has more answers than it takes."""
-    policy = revision.with_min_answers(view.min_answers)
-    answers = list(counted_answers(revision, view))
-    seen = Counter((given.worker, given.question) for given, _ in answers)
-    for (worker, question), count in seen.items():
-        if count > 1:
-            yield f"worker {worker} was counted {count} times on question {question}"
-    if policy.voted is None:
-        most = policy.max_answers
-        if most is not None and len(answers) > max(most, view.min_answers):
-            yield f"has {len(answers)} answers, at most {most} are allowed"
-        return
-    if policy.voted.vote == "margin" or policy.least_answers > 1:
-        return  # no fixed number of answers; the replay finds the end
-    state, votes = policy.start(), Counter[int | None]()
-    for _, answer in answers:
-        votes[policy.node(state)] += 1
-        state = policy.update(state, answer)
-    for node, count in votes.items():
-        if node is not None and node >= 0 and count > int(policy.voted.votes[node]):
-            yield f"node {node} has {count} answers for {int(policy.voted.votes[node])} votes"
 
 
 def _withdrawn(stored: StoredItem) -> Iterator[str]:

@@ -77,32 +77,36 @@ class ServingCache:
         """Take a campaign from memory, or read it where its version has changed."""
         found = self.campaigns.get(state.id)
         if found is None or found.version != state.version:
-            found = self._load(connection, state)
+            found = load_campaign(connection, state.id)
             self.known.clear()
             self.campaigns[state.id] = found
         found.status = state.status
         return found
 
-    def _load(self, connection: Connection, state: sql.CampaignState) -> ServedCampaign:
-        definition = fetch_one(connection, sql.DEFINITION, id=state.id)
-        if definition is None:
-            raise NotFound(f"campaign {state.id} does not exist")
-        settings = stored_settings(definition.settings)
-        rules = settings.rules
-        gold = fetch(connection, sql.GOLD_ITEMS, campaign=state.id)
-        return ServedCampaign(
-            id=state.id,
-            version=state.version,
-            revision=definition.revision,
-            policy=read_policy(definition.problem, definition.policy).at_least(rules.people),
-            settings=settings,
-            rules=rules,
-            gold=gold[settings.checks.practice_items :],
-            training=gold[: settings.checks.practice_items],
-            secret=definition.secret,
-            exclusions=fetch(connection, sql.EXCLUSIONS, campaign=state.id),
-            levels=_levels(connection, state.id) if definition.revision else (),
-        )
+
+def load_campaign(connection: Connection, campaign_id: int) -> ServedCampaign:
+    """Read a campaign as transactions use it."""
+    states = fetch(connection, sql.CAMPAIGNS, ids=[campaign_id])
+    definition = fetch_one(connection, sql.DEFINITION, id=campaign_id)
+    if not states or definition is None:
+        raise NotFound(f"campaign {campaign_id} does not exist")
+    settings = stored_settings(definition.settings)
+    rules = settings.rules
+    gold = fetch(connection, sql.GOLD_ITEMS, campaign=campaign_id)
+    return ServedCampaign(
+        id=campaign_id,
+        version=states[0].version,
+        revision=definition.revision,
+        policy=read_policy(definition.problem, definition.policy).at_least(rules.people),
+        settings=settings,
+        rules=rules,
+        gold=gold[settings.checks.practice_items :],
+        training=gold[: settings.checks.practice_items],
+        secret=definition.secret,
+        exclusions=fetch(connection, sql.EXCLUSIONS, campaign=campaign_id),
+        levels=_levels(connection, campaign_id) if definition.revision else (),
+        status=states[0].status,
+    )
 
 
 def _levels(connection: Connection, number: int) -> list[Level]:

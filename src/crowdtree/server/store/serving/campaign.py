@@ -63,11 +63,7 @@ class ServedCampaign:
 
     def revision_of(self, number: int, policy: AnyPolicy) -> Revision:
         """Make a revision: a policy, with the exclusions and tables at that time."""
-        exclusions = [
-            view.Exclusion(made.worker_id, made.first_answer_id, made.last_answer_id)
-            for made in self.exclusions
-            if made.holds(number)
-        ]
+        exclusions = [made.lines for made in self.exclusions if made.holds(number)]
         levels = [level for level in self.levels if level.revision <= number]
         known = bool(levels) and levels[-1].revision == number
         carried = [view.Level(level.after, level.level) for level in levels] if known else []

@@ -166,7 +166,11 @@ class UnitOfWork(Changes):
         new = {row.id for row in rows} - set(self.items)
         self.load_campaigns({row.campaign_id for row in rows})
         self._read_again(rows)
-        behind = {row.id for row in rows if row.id in new and self._is_behind(row)}
+        behind = {
+            row.id
+            for row in rows
+            if row.id in new and row.is_behind(self.campaigns[row.campaign_id].revision)
+        }
         closed = [row.id for row in rows if row.status in ENDED and (labels or row.id in behind)]
         known = self.labels_of(closed)
         for row in rows:
@@ -181,11 +185,6 @@ class UnitOfWork(Changes):
                 self.items[question.item_id].questions[question.question] = question
         for number in sorted(behind):
             catch_up(self, self.items[number])
-
-    def _is_behind(self, row: sql.ItemRow) -> bool:
-        """Whether an item is at an earlier revision; a new one begins with the present one."""
-        there = row.gold is None and row.status != ItemStatus.NEW
-        return there and row.revision < self.campaigns[row.campaign_id].revision
 
     def _read_again(self, rows: list[sql.ItemRow]) -> None:
         """Read campaigns again that were revised since this transaction has read them."""

@@ -1,4 +1,4 @@
-"""Replay the plain items of a plan many at a time, for campaigns of a million items.
+"""Fold the plain items of a plan many at a time, for campaigns of a million items.
 
 An item is plain if it is not gold, was never revised, held back or checked, and has no skips:
 then its replay is a walk down the tree, which NumPy does for thousands of items together. An
@@ -31,7 +31,7 @@ from crowdtree.server.store.db.campaign_row import flow
 from crowdtree.server.store.db.sql import Sql, fetch_ids, fetch_pieces
 from crowdtree.server.store.db.statements import ItemRow
 from crowdtree.server.store.db.states import LIVE_LEASES, ItemStatus, LeaseState
-from crowdtree.server.store.replay.reconcile import Sums
+from crowdtree.server.store.replay.sums import Sums
 from crowdtree.server.store.replay.tolerance import ABSOLUTE, RELATIVE
 from crowdtree.server.store.serving.campaign import ServedCampaign
 from crowdtree.server.store.votes import counted_votes
@@ -151,7 +151,7 @@ class _Walked:
     """Items that moved on, the nodes that they left and those to which they came."""
 
 
-class PlainReplay:
+class PlanFold:
     """Replays plain items of a campaign and adds those that agree to its sums."""
 
     def __init__(self, campaign: ServedCampaign, sums: Sums) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 import sqlalchemy as sa
@@ -17,7 +17,7 @@ from crowdtree.server.store.db.sql import Sql, exists, fetch_ids
 from crowdtree.server.store.db.statements import RELEARN, REVISING
 from crowdtree.server.store.db.states import ITEM_STATUSES, LIVE_LEASES, ItemStatus
 from crowdtree.server.store.db.tables import budgets, judgements, workers
-from crowdtree.server.store.replay.stored import StoredItem
+from crowdtree.server.store.replay.rows import StoredItem
 from crowdtree.server.store.serving.campaign import ServedCampaign, moves_of
 from crowdtree.server.store.serving.record import is_accepted
 from crowdtree.server.store.serving.worker_quality import outcome_counts
@@ -27,71 +27,48 @@ LEARNED = ("gold_right", "gold_asked", "agreed", "judged")
 TALLY_GROUPS = ("fate:", "asked:", "label:", "label_nanos:")
 TALLIES = ("spent", "estimated", "taken", "error_nanos", "undecided", "held", *ITEM_STATUSES)
 
-# The database enforces one reference per row; repeated references are checked here.
+# The database enforces one reference per row; what rows repeat of others is checked here.
+REPEATED: Sequence[tuple[str, str, str, tuple[str, ...]]] = (
+    ("answers", "lease", "leases", ("campaign_id", "item_id", "worker_id", "question")),
+    ("leases", "item", "items", ("campaign_id",)),
+    ("leases", "worker", "workers", ("campaign_id",)),
+    ("open_questions", "item", "items", ("campaign_id",)),
+    ("labels", "item", "items", ("campaign_id",)),
+    ("waiting", "item", "items", ("campaign_id",)),
+    ("withdrawals", "item", "items", ("campaign_id",)),
+    ("exclusions", "worker", "workers", ("campaign_id",)),
+    ("item_events", "item", "items", ("campaign_id",)),
+)
+"""Tables, what their rows refer to, in which table, and the columns that must agree."""
+LOST_WORKERS = Sql(
+    """SELECT judgements.id FROM judgements LEFT JOIN workers ON workers.id = judgements.worker_id
+    WHERE workers.id IS NULL LIMIT 10"""
+)
+
+
+def _disagreeing(table: str, name: str, parent: str, columns: Sequence[str]) -> Sql:
+    other = " OR ".join(f"parent.{column} <> child.{column}" for column in columns)
+    return Sql(
+        f"""SELECT child.{name}_id FROM {table} AS child
+        LEFT JOIN {parent} AS parent ON parent.id = child.{name}_id
+        WHERE (child.campaign_id = :campaign OR parent.campaign_id = :campaign)
+        AND (parent.id IS NULL OR {other}) ORDER BY child.{name}_id LIMIT 10"""
+    )
+
+
 REFERENCES = {
-    "answers that do not match their lease": Sql(
-        """SELECT answers.id FROM answers LEFT JOIN leases ON leases.id = answers.lease_id
-        WHERE (answers.campaign_id = :campaign
-            OR answers.item_id IN (SELECT id FROM items WHERE campaign_id = :campaign)
-            OR answers.worker_id IN (SELECT id FROM workers WHERE campaign_id = :campaign)
-            OR leases.campaign_id = :campaign)
-        AND (leases.id IS NULL OR leases.campaign_id <> answers.campaign_id
-            OR leases.item_id <> answers.item_id OR leases.worker_id <> answers.worker_id
-            OR leases.question <> answers.question) ORDER BY answers.id LIMIT 10"""
-    ),
-    "leases that do not match their item and worker": Sql(
-        """SELECT leases.id FROM leases LEFT JOIN items ON items.id = leases.item_id
-        LEFT JOIN workers ON workers.id = leases.worker_id
-        WHERE (leases.campaign_id = :campaign OR items.campaign_id = :campaign
-            OR workers.campaign_id = :campaign)
-        AND (items.id IS NULL OR workers.id IS NULL OR items.campaign_id <> leases.campaign_id
-            OR workers.campaign_id <> leases.campaign_id) ORDER BY leases.id LIMIT 10"""
-    ),
-    "open questions that do not match their item": Sql(
-        """SELECT open_questions.id FROM open_questions
-        LEFT JOIN items ON items.id = open_questions.item_id
-        WHERE (open_questions.campaign_id = :campaign OR items.campaign_id = :campaign)
-        AND (items.id IS NULL OR items.campaign_id <> open_questions.campaign_id) LIMIT 10"""
-    ),
-    "labels that do not match their item": Sql(
-        """SELECT labels.id FROM labels LEFT JOIN items ON items.id = labels.item_id
-        WHERE (labels.campaign_id = :campaign OR items.campaign_id = :campaign)
-        AND (items.id IS NULL OR items.campaign_id <> labels.campaign_id) LIMIT 10"""
-    ),
-    "waiting items that do not match": Sql(
-        """SELECT waiting.item_id FROM waiting LEFT JOIN items ON items.id = waiting.item_id
-        WHERE (waiting.campaign_id = :campaign OR items.campaign_id = :campaign)
-        AND (items.id IS NULL OR items.campaign_id <> waiting.campaign_id) LIMIT 10"""
-    ),
-    "withdrawals that do not match their item": Sql(
-        """SELECT withdrawals.id FROM withdrawals LEFT JOIN items ON items.id = withdrawals.item_id
-        WHERE (withdrawals.campaign_id = :campaign OR items.campaign_id = :campaign)
-        AND (items.id IS NULL OR items.campaign_id <> withdrawals.campaign_id) LIMIT 10"""
-    ),
-    "exclusions that do not match their worker": Sql(
-        """SELECT exclusions.id FROM exclusions JOIN workers ON workers.id = exclusions.worker_id
-        WHERE (exclusions.campaign_id = :campaign OR workers.campaign_id = :campaign)
-        AND exclusions.campaign_id <> workers.campaign_id LIMIT 10"""
-    ),
-    "events that do not match their item": Sql(
-        """SELECT item_events.id FROM item_events JOIN items ON items.id = item_events.item_id
-        WHERE (item_events.campaign_id = :campaign OR items.campaign_id = :campaign)
-        AND item_events.campaign_id <> items.campaign_id LIMIT 10"""
-    ),
-    "judgements about unknown workers": Sql(
-        """SELECT judgements.id FROM judgements LEFT JOIN workers
-        ON workers.id = judgements.worker_id
-        WHERE workers.id IS NULL AND :campaign = :campaign LIMIT 10"""
-    ),
+    f"{repeated[0].replace('_', ' ')} that do not match the {repeated[1]}": _disagreeing(*repeated)
+    for repeated in REPEATED
 }
 
 
-def check_references(connection: Connection, number: int) -> Iterator[str]:
+def check_references(connection: Connection, campaign_id: int) -> Iterator[str]:
     """Find rows whose repeated references disagree."""
     for what, statement in REFERENCES.items():
-        found = fetch_ids(connection, statement, campaign=number)
-        if found:
-            yield f"{what}: {', '.join(map(str, found))}"
+        if found := fetch_ids(connection, statement, campaign=campaign_id):
+            yield f"{what} {', '.join(map(str, found))}"
+    if found := fetch_ids(connection, LOST_WORKERS):
+        yield f"judgements about unknown workers: {', '.join(map(str, found))}"
 
 
 class Sums:
@@ -113,7 +90,7 @@ class Sums:
         self.live_leases += sum(lease.state in LIVE_LEASES for lease in stored.leases)
         self._add_label(stored)
         self._add_log(stored)
-        begun = stored.state is not None or stored.status == ItemStatus.OPEN
+        begun = stored.row.state is not None or stored.status == ItemStatus.OPEN
         if begun and stored.gold is None and view.judged_by == self.campaign.revision:
             self.tallies.update(moves_of(self.campaign, view))
         if stored.status == ItemStatus.LABELLED and stored.label is not None:
