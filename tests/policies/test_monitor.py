@@ -96,11 +96,11 @@ def campaign_answers(problem, truth, items=40, seed=0):
     block = Crowd(problem=truth).block(
         problem, int(np.random.default_rng(seed).integers(2**63)), 0, items
     )
-    from crowdtree.simulation.engine import Walk
+    from crowdtree.simulation.engine import walk_of
 
     said = []
     for row in range(items):
-        walk = Walk(policy, block, row)
+        walk = walk_of(policy, block, row)
         while walk.label is None:
             answer = walk.step()
             if answer is not None:

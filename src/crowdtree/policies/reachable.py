@@ -134,6 +134,8 @@ def _after_all_answers(policy: AdaptivePolicy, items: int) -> FloatArray:
 def _inseparable(policy: AdaptivePolicy, loss: Loss | None) -> tuple[float, float, list[str]]:
     """Worst group of classes that answer alike: its error (or loss), that over all, its names."""
     group = _alike(policy)
+    if group.max() + 1 == len(group):
+        return 0.0, 0.0, []
     weight = np.where(group == np.unique(group)[:, None], policy.problem.prior, 0.0)
     risk = decide(np.log(np.maximum(weight, 1e-300)), loss).risk
     each = np.where((weight > 0).sum(axis=1) > 1, risk / weight.sum(axis=1), 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from crowdtree.core.errors import CrowdtreeError, listing
 from crowdtree.core.likelihood import UNSURE
 from crowdtree.core.outcomes import CANT_TELL, MAX_ANSWERS, answer_spellings, folded_answer
-from crowdtree.policies.base import Answer, Asked, Label, decide, normalised, to_option
-from crowdtree.policies.item_prior import start_of
+from crowdtree.policies.base import decide, normalised
+from crowdtree.policies.walk import MISSING, Walk
 
 if TYPE_CHECKING:
     from crowdtree.core.problem import Problem
@@ -31,7 +31,6 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-MISSING = -1
 
 
 class Sample(NamedTuple):
@@ -322,11 +321,12 @@ def replay_steps(
     found: list[tuple[int, int, FloatArray]] = []
     for row, answers in enumerate(values):
         keep = set(checkpoints(int((answers != MISSING).sum())))
-        for state in _walk(policy, answers, None if prior is None else prior[row]):
-            if state.answers in keep:
-                found.append((row, state.answers, state.log_posterior))
-        if not found or found[-1][:2] != (row, state.answers):
-            found.append((row, state.answers, state.log_posterior))
+        walk = _recorded(policy, answers, None if prior is None else prior[row])
+        while walk.label is None:
+            if walk.step() is not None and walk.state.answers in keep:
+                found.append((row, walk.state.answers, walk.state.log_posterior))
+        if not found or found[-1][:2] != (row, walk.state.answers):
+            found.append((row, walk.state.answers, walk.state.log_posterior))
     item, count, log_posterior = zip(*found, strict=True)
     return Replayed(np.array(item), np.array(count), np.array(log_posterior))
 
@@ -335,32 +335,18 @@ def label_steps(policy: Any, values: NDArray[np.int8]) -> IntArray:
     """Label of each item, by any policy through its own steps."""
     labels = []
     for answers in values:
-        for state in _walk(policy, answers):
-            last = state
-        labels.append(policy.conclude(last, "replayed").label)
+        walk = _recorded(policy, answers)
+        while walk.label is None:
+            walk.step()
+        labels.append(policy.conclude(walk.state, "replayed").label)
     return np.array(labels, dtype=np.int64)
 
 
-def _walk(policy: Any, answers: NDArray[np.int8], prior: FloatArray | None = None) -> Iterator[Any]:
-    """States of one item (questions x repeats): the first one, and that after every answer."""
-    state = start_of(policy, prior)
-    yield state
-    turn = np.zeros(len(answers), dtype=np.int64)
-    closed: set[Asked] = set()
-    while True:
-        step = policy.ask(state, (), closed)
-        if isinstance(step, Label) or not step.questions:
-            return
-        option = to_option(policy.problem, step.asked[0])
-        place = int(turn[option])
-        said = int(answers[option, place]) if place < answers.shape[1] else MISSING
-        turn[option] += 1
-        if said != MISSING:
-            source, question = divmod(option, policy.problem.n_questions)
-            state = policy.update(state, Answer(question, said, source=source))
-        elif policy.has_alternatives:
-            closed.add(step.asked[0])
-            continue
-        else:
-            state = policy.pass_over(state)
-        yield state
+def _recorded(policy: Any, answers: NDArray[np.int8], prior: FloatArray | None = None) -> Walk:
+    """Start an item on its way with recorded answers (questions x repeats)."""
+    depth = answers.shape[1]
+
+    def hear(option: int, repeat: int, _counts: IntArray) -> tuple[int, float]:
+        return int(answers[option, repeat]) if repeat < depth else MISSING, 0.0
+
+    return Walk(policy, hear, prior)

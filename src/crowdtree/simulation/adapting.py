@@ -10,7 +10,7 @@ from crowdtree.core.problem import Problem
 from crowdtree.policies import Policy
 from crowdtree.policies.monitor import Monitor
 from crowdtree.simulation.crowd import Block
-from crowdtree.simulation.engine import Walk, blank
+from crowdtree.simulation.engine import blank, walk_of, write_label
 from crowdtree.simulation.execution import Progress
 from crowdtree.simulation.run import Adaptation, Run
 
@@ -31,7 +31,7 @@ def run_adapting(
     """
     items = len(block.truth)
     monitor = Monitor(policy, adapt=adapt)
-    walks = [Walk(policy, block, row) for row in range(items)]
+    walks = [walk_of(policy, block, row) for row in range(items)]
     queue, reopened = deque(range(items)), 0
     while queue:
         row = queue.popleft()
@@ -49,8 +49,8 @@ def run_adapting(
         if progress is not None:
             progress(items - len(queue), items)
     found = blank(block, problem.n_questions)
-    for walk in walks:
-        walk.write(found)
+    for row, walk in enumerate(walks):
+        write_label(found, row, walk)
     made = Adaptation(
         tuple(monitor.alarms),
         tuple(monitor.revisions),

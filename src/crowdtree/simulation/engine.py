@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from crowdtree.core.likelihood import UNSURE, AnswerModel, answers_before
 from crowdtree.core.tally import cast, leaders, vote_counts
-from crowdtree.policies import AdaptivePolicy, Answer, BatchPolicy, Label, PlanPolicy, Policy
-from crowdtree.policies.base import Asked, decide, label_errors, normalised, product, to_option
+from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy, Policy
+from crowdtree.policies.base import decide, label_errors, normalised, product
 from crowdtree.policies.batch import nearest_codeword
-from crowdtree.policies.item_prior import start_of
-from crowdtree.policies.replay import MISSING
+from crowdtree.policies.walk import MISSING, Walk
 from crowdtree.simulation.crowd import Answers, Block
 
-__all__ = ["REASONS", "BlockRun", "Walk", "blank", "run_block", "run_steps"]
+__all__ = ["REASONS", "BlockRun", "blank", "run_block", "run_steps", "walk_of", "write_label"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -52,105 +51,39 @@ def run_steps(policy: Policy[Any], block: Block) -> BlockRun:
     """Run any policy item by item through its own steps, as a live campaign would."""
     found = blank(block, policy.problem.n_options)
     for row in range(len(block.truth)):
-        walk = Walk(policy, block, row)
+        walk = walk_of(policy, block, row)
         while walk.label is None:
             walk.step()
-        walk.write(found)
+        write_label(found, row, walk)
     return found
 
 
-class Walk:
-    """One item on its way through a policy's own steps.
+def walk_of(policy: Policy[Any], block: Block, row: int) -> Walk:
+    """Start an item of a block on its way through the policy's own steps."""
+    sources, first, item = len(policy.problem.sources), np.zeros(1, np.int64), np.array([row])
 
-    Questions that are handed out together are answered in the same order. A missing
-    answer costs nothing, and its question is not asked about the item again.
-    """
+    def hear(option: int, repeat: int, counts: IntArray) -> tuple[int, float]:
+        asked = np.array([option])
+        before = answers_before(counts[:, None], first, asked, sources)
+        said = block.answer(item, asked, np.array([repeat]), before)
+        return int(said.value[0]), 0.0 if said.skill is None else float(said.skill[0])
 
-    def __init__(self, policy: Policy[Any], block: Block, row: int) -> None:
-        self.policy, self.block, self.row = policy, block, np.array([row])
-        self.history: list[Answer | None] = []
-        """Answers in their order; None where a plan went on without one."""
-        self.out: list[tuple[Asked, int]] = []
-        options = policy.problem.n_options
-        self.counts = np.zeros((policy.problem.n_answers.max() + 1, options), dtype=np.int64)
-        self.handed = np.zeros(options, dtype=np.int64)
-        self.closed: set[Asked] = set()
-        self.prior = None if block.prior is None else block.prior[row]
-        self.state = start_of(policy, self.prior)
-        self.label: Label | None = None
+    return Walk(policy, hear, None if block.prior is None else block.prior[row])
 
-    def step(self) -> Answer | None:
-        """Hand out questions and hear one answer, which may be missing, or give the label."""
-        step = self.policy.ask(self.state, [q for q, _ in self.out], self.closed)
-        if isinstance(step, Label):
-            self.label = step
-            return None
-        if not step.questions and not self.out:  # all that could tell more are missing
-            self.label = self.policy.conclude(self.state, "questions")
-            return None
-        problem = self.policy.problem
-        for asked in step.asked:
-            option = to_option(problem, asked)
-            self.out.append((asked, int(self.handed[option])))
-            self.handed[option] += 1
-        asked, repeat = self.out.pop(0)
-        option = to_option(problem, asked)
-        sources, first = len(problem.sources), np.zeros(1, dtype=np.int64)
-        before = answers_before(self.counts[:, None], first, np.array([option]), sources)
-        said = self.block.answer(self.row, np.array([option]), np.array([repeat]), before)
-        value = int(said.value[0])
-        if value == MISSING:
-            self.out = [(other, turn) for other, turn in self.out if other != asked]
-            if self.policy.has_alternatives:
-                self.closed.add(asked)
-            else:
-                self._hear(None)
-            return None
-        self.counts[len(self.counts) - 1 if value == UNSURE else value, option] += 1
-        source, question = divmod(option, problem.n_questions)
-        skill = 0.0 if said.skill is None else float(said.skill[0])
-        answer = Answer(question, value, skill, source=source)
-        self._hear(answer)
-        return answer
 
-    def _hear(self, answer: Answer | None) -> None:
-        self.history.append(answer)
-        self.state = self._after(self.state, answer)
-
-    def _after(self, state: Any, answer: Answer | None) -> Any:
-        if answer is None:
-            return self.policy.pass_over(state)
-        return self.policy.update(state, answer)
-
-    def revise(self, policy: Policy[Any]) -> bool:
-        """Go on with another policy, all answers kept; whether a labelled item is open again."""
-        self.policy, state = policy, start_of(policy, self.prior)
-        for answer in self.history:
-            state = self._after(state, answer)
-        self.state = state
-        if self.label is None:
-            return False
-        found = policy.ask(state, (), self.closed)
-        if isinstance(found, Label) or not found.questions:
-            self.label = found if isinstance(found, Label) else policy.conclude(state, "questions")
-            return False
-        self.label = None
-        return True
-
-    def write(self, found: BlockRun) -> None:
-        """Write the label and what it took."""
-        row, label = self.row[0], self.label
-        assert label is not None
-        found.label[row] = label.label
-        found.posterior_error[row] = found.stated_loss[row] = label.posterior_error
-        loss = self.policy.problem.loss
-        if loss is not None:
-            posterior = self.policy.posterior(self.state)
-            referred = label.reason == "referred"
-            found.stated_loss[row] = loss.risk_of(posterior, label.label, referred)
-        found.reason[row] = REASONS.index(label.reason)
-        found.answers[row] = self.counts.sum()
-        found.asked[:] += self.counts.sum(axis=0)
+def write_label(found: BlockRun, row: int, walk: Walk) -> None:
+    """Write the label of an item and what it took."""
+    label, policy = walk.label, walk.policy
+    assert label is not None
+    found.label[row] = label.label
+    found.posterior_error[row] = found.stated_loss[row] = label.posterior_error
+    loss = policy.problem.loss
+    if loss is not None:
+        posterior, referred = policy.posterior(walk.state), label.reason == "referred"
+        found.stated_loss[row] = loss.risk_of(posterior, label.label, referred)
+    found.reason[row] = REASONS.index(label.reason)
+    found.answers[row] = walk.counts.sum()
+    found.asked[:] += walk.counts.sum(axis=0)
 
 
 def blank(block: Block, questions: int) -> BlockRun:

@@ -21,7 +21,7 @@ from crowdtree.designs.designers.grow import refuse_unsplit
 from crowdtree.designs.designers.parts_search import PartsSearch, one_vote_error
 
 if TYPE_CHECKING:  # importing it compiles
-    from crowdtree.designs.designers.exact.solution import Limits
+    from crowdtree.designs.designers.exact.solution import Limits, Solution
 
 Objective = Literal["additive", "exact"]
 LESS_MISCLASSIFIED = "less misclassified"
@@ -89,18 +89,11 @@ def optimal(
         raise CrowdtreeError(
             'objective: "exact" is for 0/1 loss; use "additive" for a problem with a loss'
         )
-    weight = _class_weights(problem)
-    if weight is None or not _has_two_parts(problem):
+    found = _of_two_parts(problem, searched, limits) if _has_two_parts(problem) else None
+    if found is None:
         return _by_parts(problem, objective, limits)
-    applies = np.all(problem.outcome != DASH, axis=1)
-    if not np.any(applies & np.any(problem.outcome != problem.outcome[:, :1], axis=1)):
-        refuse_unsplit(problem)
-    from crowdtree.designs.designers import exact
-
     compares = objective != "additive" and problem.loss is None
     rivals = [fm(problem), fc(problem)] if compares else []
-    solve = exact.solve_additive if searched == "additive" else exact.solve_exact
-    found = solve(problem.outcome, problem.worker_error * weight, problem.prior, **limits)
     if not len(found.question):
         refuse_unsplit(problem)
     shape = found.question.astype(np.int32), found.children.astype(np.int32)
@@ -111,6 +104,21 @@ def optimal(
     if rivals and (searched != objective or status != "optimal"):
         tree, status = _least_misclassified(tree, rivals, status)
     return _certified(tree, searched, lower, status, found.nodes)
+
+
+def _of_two_parts(problem: Problem, objective: Objective, limits: Limits) -> Solution | None:
+    """Solve a problem whose questions make two parts; None where that is not faster."""
+    applies = np.all(problem.outcome != DASH, axis=1)
+    if not np.any(applies & np.any(problem.outcome != problem.outcome[:, :1], axis=1)):
+        refuse_unsplit(problem)
+    from crowdtree.designs.designers import exact
+
+    weight = _class_weights(problem)
+    if problem.loss is not None and weight is None:
+        return exact.solve_risk(problem, problem.loss, limits)
+    solve = exact.solve_additive if objective == "additive" else exact.solve_exact
+    error = problem.worker_error if weight is None else problem.worker_error * weight
+    return solve(problem.outcome, error, problem.prior, **limits)
 
 
 def _has_two_parts(problem: Problem) -> bool:
@@ -164,9 +172,9 @@ def _certified(tree: Tree, objective: str, lower: float, status: str, nodes: int
 
 
 def _class_weights(problem: Problem) -> FloatArray | None:
-    """Loss of a mistake by class; None where it depends on the label."""
+    """Loss of a mistake by class; None for 0/1 loss, and where it depends on the label."""
     if problem.loss is None:
-        return np.ones(problem.n_classes)
+        return None
     matrix = problem.loss.matrix
     weight = np.asarray(matrix.max(axis=1))
     other = np.where(np.eye(len(matrix), dtype=bool), weight[:, None], matrix)

@@ -11,12 +11,21 @@ import numpy.typing as npt
 
 from crowdtree.core.errors import needing
 from crowdtree.core.jit import can_compile
+from crowdtree.core.loss import Loss
+from crowdtree.core.problem import Problem
 
 from .groups import Floats, class_free, label_weights
 from .solution import Limits, Solution
-from .tabulated import Splits, additive_costs, list_splits, path_costs, solve_tabulated
+from .tabulated import (
+    Splits,
+    additive_costs,
+    list_splits,
+    path_costs,
+    risk_costs,
+    solve_tabulated,
+)
 
-__all__ = ["Solution", "is_tabulated", "solve_additive", "solve_exact"]
+__all__ = ["Solution", "is_tabulated", "solve_additive", "solve_exact", "solve_risk"]
 
 
 def is_tabulated(outcome: npt.NDArray[np.int8]) -> bool:
@@ -66,6 +75,15 @@ def solve_exact(
         spent = path_costs(splits, outcome, error, labelled)
         keep = np.ones(len(outcome))
     return solve_tabulated(splits, spent, keep, always_wrong)
+
+
+def solve_risk(problem: Problem, loss: Loss, limits: Limits) -> Solution | None:
+    """Find the tree of least additive risk; None where a problem is too large to be tabulated."""
+    splits = _splits(problem.outcome, False, limits)
+    if splits is None:
+        return None
+    spent = risk_costs(splits, problem, loss)
+    return solve_tabulated(splits, spent, np.ones(problem.n_questions))
 
 
 def _splits(outcome: npt.NDArray[np.int8], paths: bool, limits: Limits) -> Splits | None:

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdtree.core.jit import can_compile
+from crowdtree.core.loss import Loss
+from crowdtree.core.problem import Problem
 
 from .groups import Floats
 from .solution import Solution
@@ -167,6 +169,20 @@ def additive_costs(
     member = splits.member.astype(np.float64)
     by_state = (np.einsum("sc,qc->sq", member, table) for table in weighted)
     return np.stack([table[splits.parent, splits.question] for table in by_state])
+
+
+def risk_costs(splits: Splits, problem: Problem, loss: Loss) -> Floats:
+    """Additive risk of every split: errors times the largest loss of a label in a wrong branch."""
+    spent = np.zeros(len(splits.parent))
+    starts = [start + level.start for level, at, _ in splits.levels for start in at.tolist()]
+    ends = dict(pairwise([*sorted(starts), len(spent)]))
+    for start in starts:
+        rows = slice(start, ends[start])
+        asked, members = splits.question[rows], np.flatnonzero(splits.member[splits.parent[start]])
+        cells = np.ix_(asked, members)
+        wrong = problem.worker_error[cells] * loss.stakes(problem.right_sets[cells], members)
+        spent[rows] = wrong @ problem.prior[members]
+    return spent[np.newaxis]
 
 
 def path_costs(
