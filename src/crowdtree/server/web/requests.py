@@ -40,16 +40,16 @@ async def event_response(
     """Stream what `read` returns as server-sent events when a campaign changes.
 
     At most one event per second; `poll_seconds` without a change, it is read again, because
-    another server process may have changed something.
+    another server process may have changed something. The response itself waits for the client to
+    disconnect; nobody else may, because what one receives the other misses.
     """
     state = state_of(request)
     await state.store.aread(lambda c: get_campaign(c, number))
-    events = _events(request, state, number, name, read, poll_seconds)
+    events = _events(state, number, name, read, poll_seconds)
     return StreamingResponse(events, media_type="text/event-stream")
 
 
 async def _events(
-    request: Request,
     state: AppState,
     number: int,
     name: str,
@@ -60,7 +60,7 @@ async def _events(
     watchers = state.waiters.changes[number]
     watchers.add(changed)
     try:
-        while not (state.stopping or await request.is_disconnected()):
+        while not state.stopping:
             changed.clear()
             yield f"event: {name}\ndata: {json.dumps(await read())}\n\n"
             await asyncio.sleep(EVENT_SECONDS)
