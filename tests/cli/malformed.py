@@ -190,6 +190,151 @@ WHO: dict[str, bytes | str] = {
     "w_unknown.yaml": "sources: [{name: m, worker_error: {swims: 0.1}}]\n",
 }
 """Tables of sources."""
+YAML_WORDS = (
+    "worker_error: 0.1\nclasses: [a, b, c]\nquestions:\n"
+    "  - {name: cap, answers: [red, brown, white], outcome: [red, brown|white, white], FIELD}\n"
+)
+ROW_SUMS = "red: [0.9, 0.1, 0], brown: [0.1, 0.8, 0.1]"
+SEVERAL_ANSWERS: dict[str, bytes | str] = {
+    f"s_{name}.csv": f"question,error,answers,a,b,c\n{row}\n"
+    for name, row in {
+        "33": f"q,0.1,{'|'.join(f'x{n}' for n in range(33))},x0,x1,x2",
+        "one": "q,0.1,red,red,red,red\nr,0.1,,1,0,1",
+        "gap": "q,0.1,red||brown,red,brown,red",
+        "end": "q,0.1,red|brown|,red,brown,red",
+        "twins": "q,0.1,red|brown|red,red,brown,red",
+        "case": "q,0.1,red|Red,red,red,red",
+        "dash": "q,0.1,red|-,red,red,-",
+        "unlisted": "q,0.1,red|brown,red,brown,white",
+        "codes": "q,0.1,red|brown,1,0,1",
+        "alphabet": "q,0.1,red|brown,r\u0435d,brown,red",
+        "hidden": "q,0.1,red|brown,re\u200bd,brown,red",
+        "empty": "q,0.1,red|brown,red,,brown",
+        "bar": "q,0.1,red|brown,|,red,brown",
+        "bars": "q,0.1,red|brown,red||brown,red,brown",
+        "right_twice": "q,0.1,red|brown,red|red,red,brown",
+        "right_dash": "q,0.1,red|brown,red|-,red,brown",
+        "error": "q,1.5,red|brown,red,brown,red",
+        "error_nan": "q,nan,red|brown,red,brown,red",
+        "unsure": "q,0.1,red|can\u2019t tell,red,red,red",
+    }.items()
+}  # fmt: skip
+SEVERAL_ANSWERS |= {
+    "s_words_0.csv": "question,error,a,b\nq,0.1,red,0\n",
+    "s_words_blank.csv": "question,error,a,b\nq,0.1,red,\n",
+    "s_words_decimal.csv": "question,error,a,b\nq,0.1,2.5,4\n",
+    "s_words_unsure.csv": "question,error,a,b\nq,0.1,red,can't tell\n",
+    "s_words_200.csv": "question,error,{}\nq,0.1,{}\n".format(
+        ",".join(f"c{n}" for n in range(200)), ",".join(f"w{n}" for n in range(200))
+    ),
+}
+SEVERAL_ANSWERS |= {
+    f"s_{name}.yaml": YAML_WORDS.replace("FIELD", field)
+    for name, field in {
+        "sum": f"confusion: {{{ROW_SUMS}, white: [0, 0.3, 0.9]}}",
+        "row": f"confusion: {{{ROW_SUMS}}}",
+        "typo": f"confusion: {{{ROW_SUMS}, wite: [0, 0.1, 0.9]}}",
+        "width": f"confusion: {{{ROW_SUMS}, white: [0.1, 0.9]}}",
+        "negative": f"confusion: {{{ROW_SUMS}, white: [-0.1, 0.2, 0.9]}}",
+        "nan": f"confusion: {{{ROW_SUMS}, white: [.nan, 0.1, 0.9]}}",
+        "words": f"confusion: {{{ROW_SUMS}, white: [never, 0.1, 0.9]}}",
+        "grid": "confusion: [[1, 0, 0], [0, 1, 0]]",
+        "number": "confusion: 0.1",
+        "columns": "table: {red: [0.9, 0, 0.3], brown: [0.1, 0.5, 0], white: [0, 0.5, 1]}",
+        "missing": "table: {red: [0.9, 0, 0], brown: [0.1, 1, 1]}",
+        "extra": "table: {red: [1, 0, 0], brown: [0, 1, 0], white: [0, 0, 1], blue: [0, 0, 0]}",
+        "ragged": "table: {red: [0.9, 0], brown: [0.1, 0.5, 0], white: [0, 0.5, 1]}",
+        "flat": "table: 3",
+        "both": f"confusion: {{{ROW_SUMS}, white: [0, 0, 1]}}, table: [[1, 0], [0, 1], [0, 0]]",
+        "field": "confusoin: 3",
+        "unsure_1": "unsure: 1",
+        "unsure_word": "unsure: often",
+        "unsure_nan": "unsure: .nan",
+        "unsure_short": "unsure: [0.1, 0.2]",
+        "unsure_class": "unsure: {d: 0.1}",
+    }.items()
+}  # fmt: skip
+SEVERAL_ANSWERS |= {
+    f"s_{name}.yaml": YAML.replace("outcome: [0, 1]}", f"{fields}}}")
+    for name, fields in {
+        "scalar": "answers: red, outcome: [red, brown]",
+        "none": "answers: [], outcome: [red, brown]",
+        "flags": "answers: [true, no], outcome: [yes, no]",
+        "nested": "answers: [[red], brown], outcome: [red, brown]",
+        "mapping": "answers: {red: 1}, outcome: [red, brown]",
+        "many": f"answers: [{', '.join(f'x{n}' for n in range(33))}], outcome: [x0, x1]",
+        "short": "answers: [red, brown], outcome: [red]",
+        "class": "answers: [red, brown], outcome: {a: red, d: brown}",
+        "blank": "answers: [red, brown], outcome: [red, null]",
+        "cycle": "answers: &x [red, *x], outcome: [red, red]",
+    }.items()
+}
+SEVERAL_ANSWERS |= {
+    "s_top.yaml": "unsure: maybe\n" + YAML,
+    "s_unsure.yaml": YAML.replace("[a, b]", "[{name: a, unsure: lots}, b]"),
+    "s_nan.json": json.dumps(PROBLEM).replace('"error": 0.1', '"confusion": [[NaN, 1], [0, 1]]'),
+}
+"""Tables whose questions have several answers."""
+DELTA = {
+    "specs": "*NUMBER OF CHARACTERS 2\n*NUMBERS OF STATES 1,2 2,2\n",
+    "chars": "*CHARACTER LIST\n#1. cap/\n1. red/\n2. brown/\n#2. ring/\n1. no/\n2. yes/\n",
+    "items": "*ITEM DESCRIPTIONS\n# A/\n1,1 2,1\n# B/\n1,2 2,2\n",
+}
+GUIDES: dict[str, bytes | str] = {
+    f"d_{name}/{file}": text.replace(old, new) if file == part else text
+    for name, (part, old, new) in {
+        "state": ("items", "1,2 ", "1,7 "),
+        "character": ("items", "2,2", "9,1"),
+        "letter": ("items", "1,2 ", "1,x "),
+        "twice": ("items", "1,2 ", "1,2 1,1 "),
+        "slash": ("items", "# A/", "# A"),
+        "nameless": ("items", "# A/", "# /"),
+        "comment": ("items", "1,2 ", "1,2<red "),
+        "alone": ("items", "# B/\n1,2 2,2\n", ""),
+        "no_items": ("items", DELTA["items"], ""),
+        "nul": ("items", "# A/", "\0\1"),
+        "no_chars": ("chars", DELTA["chars"], ""),
+        "fewer": ("chars", "#2. ring/\n1. no/\n2. yes/\n", ""),
+        "unnamed": ("chars", "2. brown/\n", ""),
+        "count": ("specs", "CHARACTERS 2", "CHARACTERS two"),
+        "states": ("specs", "2,2", "2,many"),
+        "type": ("specs", "*NUMBERS", "*CHARACTER TYPES 1,ZZ\n*NUMBERS"),
+        "implicit": ("specs", "*NUMBERS", "*IMPLICIT VALUES 9,1\n*NUMBERS"),
+        "depends": ("specs", "2,2\n", "2,2\n*DEPENDENT CHARACTERS 1,9:2\n"),
+        "entry": ("specs", "2,2\n", "2,2\n*DEPENDENT CHARACTERS 1:2\n"),
+    }.items()
+    for file, text in DELTA.items()
+}
+GUIDES |= {
+    "d_part/specs": DELTA["specs"],
+    "d_part/items": DELTA["items"],
+    "d_none/readme": "no guide",
+}
+"""Folders of the DELTA format."""
+EXPORTS: dict[str, bytes | str] = {
+    "x_object.json": '{"a": 1}',
+    "x_empty.json": '[{"id": 1, "data": {}}]',
+    "x_cut.json": '[{"id": 1, "annotations": [',
+    "x_zoo.csv": "user_name,annotations,subject_ids\nx,[{oops,1\n",
+    "x_text.csv": 'user_name,annotations,subject_ids\nx,"[{""task"": ""T0"", ""value"": 3}]",1\n',
+    "x_subject.csv": 'user_name,annotations\nx,"[]"\n',
+    "x_words.csv": "task,worker,question,label\n1,ann,flies,brwon\n1,ben,flies,yes\n",
+    "x_asks.csv": "task,worker,question,label\n1,ann,swims,yes\n1,ben,swims,yes\n",
+    "x_33.csv": "task,worker,question,label\n" + "".join(
+        f"{n},{who},{q},v{n}\n" for n in range(40) for who in ("ann", "ben") for q in "qr"
+    ),
+    "x_gold.csv": "task,truth\n1,unicorn\n",
+    "x_who.csv": "who,what\nann,people\n",
+    "x_who_some.csv": "worker,source\nann,people\n",
+    "x_who_kind.csv": "worker,source,kind\nann,p,robot\nben,p,robot\n",
+    "x_who_kinds.csv": "worker,source,kind\nann,p,people\nben,p,model\n",
+    "x_who_price.csv": "worker,source,price\nann,p,-1\nben,p,-1\n",
+    "x_who_prices.csv": "worker,source,price\nann,p,1\nben,p,2\n",
+    "x_kinds.csv": "worker,kind\nann,robot\nben,person\n",
+    "x_alien.csv": "task,worker,label,kind\n1,ann,cat,alien\n1,ben,cat,person\n",
+    "x_both.csv": "task,worker,label,kind\n1,ann,a,person\n2,ann,a,model\n1,ben,a,person\n",
+}  # fmt: skip
+"""Answers, and tables beside them, with several answers, sources and models."""
 PLANS: dict[str, bytes | str] = {
     name: json.dumps({**PLAN, **change})
     for name, change in {
@@ -205,6 +350,8 @@ PLANS: dict[str, bytes | str] = {
         "p_list.json": {"tree": []},
         "p_nodes.json": {"tree": None, "nodes": [{"question": "q", "no": 0, "yes": 0}]},
         "p_problem.json": {"problem": {"classes": ["a"]}},
+        "p_branch.json": {"tree": {"question": "q", "branches": {"no": {"label": "a"}}}},
+        "p_branches.json": {"tree": {"question": "q", "branches": {"red": {"label": "a"}}}},
     }.items()
 }
 FRAMES: dict[str, bytes | str] = {
@@ -248,6 +395,7 @@ THINGS: dict[str, bytes | str] = {
 }
 FILES: dict[str, bytes | str] = {
     **GOOD, **PROBLEMS, **PLANS, **FRAMES, **CHECKS, **AUDITS, **THINGS, **WHO,
+    **SEVERAL_ANSWERS, **GUIDES, **EXPORTS,
 }  # fmt: skip
 
 READERS = [
@@ -264,6 +412,7 @@ READERS = [
     ["campaign", "revise", "1", "FILE"],
     ["learn", "answers.csv", "--problem", "FILE"],
 ]
+SEVERAL_READERS = [["check", "FILE", "--worker-error", "0.1"]]
 PLAN_READERS = [
     ["evaluate", "FILE"],
     ["staff", "FILE", "--workers", "4"],
@@ -301,6 +450,39 @@ FORMATS = [
     ["learn", "FILE", "--format", "wide"],
 ]
 COMMANDS = """
+learn x_object.json --format label-studio
+learn x_empty.json --format label-studio
+learn x_cut.json
+learn x_zoo.csv
+learn x_text.csv
+learn x_subject.csv --format zooniverse
+learn x_words.csv --problem birds.csv
+learn x_asks.csv --problem birds.csv
+learn x_33.csv --gold x_gold.csv
+learn answers.csv --sources x_who.csv
+learn answers.csv --sources x_who_some.csv
+learn answers.csv --sources x_who_kind.csv
+learn answers.csv --sources x_who_kinds.csv
+learn answers.csv --sources x_who_price.csv
+learn answers.csv --sources x_who_prices.csv
+learn answers.csv --sources nowhere.csv
+learn answers.csv --question cap
+judge x_alien.csv
+judge x_both.csv
+judge answers.csv --models x_kinds.csv
+judge answers.csv --models nowhere.csv
+judge answers.csv --margin nan
+judge answers.csv --gold x_gold.csv
+evaluate p_branch.json
+evaluate p_branches.json
+check d_state
+explain example:leaves --answers fruit=nutz
+explain example:leaves --answers froot=nuts
+explain example:leaves --class beach
+plan example:leaves --error 0.01 --price froot=2
+plan example:leaves --error 0.01 --price -1
+campaign create example:leaves
+campaign create example:triage
 judge answers.csv --models zoe
 judge answers.csv --models ,
 judge answers.csv --models birds.csv
@@ -660,6 +842,8 @@ def _of_files() -> Iterator[list[str]]:
     for readers, files in (
         (READERS, PROBLEMS),
         (PLAN_READERS, PLANS),
+        (SEVERAL_READERS, SEVERAL_ANSWERS),
+        (SEVERAL_READERS, {name.partition("/")[0]: text for name, text in GUIDES.items()}),
         (WHO_READERS[:2], WHO | ANY_TEXT),
         (LEARN[:1], FRAMES | ANY_TEXT),
         (LEARN[1:], ANY_TEXT),

@@ -63,6 +63,9 @@ def test_check_says_what_mistakes_cost(birds: Path, capsys: pytest.CaptureFixtur
     told = "an expert costs 5 and is never asked, because the label eagle costs at most 1"
     assert told in capsys.readouterr().out
     assert result(capsys, *words)["loss"]["refer"] == 5
+    (birds / "who.csv").write_text("source,price,refers\npeople,1,\nvet,9,true\n")
+    assert run("check", birds / "birds.csv", "--sources", birds / "who.csv") == 0
+    assert "Losses: 1 per mistake; an expert costs 9 and is" in capsys.readouterr().out
 
 
 def test_zero_one_loss_changes_nothing(birds: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ def folder(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("malformed")
     for name, content in FILES.items():
         data = content if isinstance(content, bytes) else content.encode()
+        (place / name).parent.mkdir(exist_ok=True)
         (place / name).write_bytes(data)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)

@@ -65,11 +65,25 @@ error,,0.05,0.1\nanswers,,,red|brown|white\n"""
         ("brown,brown,brwon,red", "question 'q': 'brwon' occurs once; a typo for 'brown'?"),
         ("red,red,red,-", "question 'q': the only answer is 'red', so other is added"),
         ("brown,brown,bown,red", "question 'q': 'bown' occurs once; a typo for 'brown'?"),
+        (
+            "red,red,r\u0435d,brown",
+            r"question 'q': 'r\u0435d' has letters of two alphabets, or signs that do not show",
+        ),
+        (
+            "red,red,re\u200bd,brown",
+            r"question 'q': 're\u200bd' has letters of two alphabets, or signs that do not show",
+        ),
     ],
 )
 def test_doubtful_words_get_a_note(tmp_path: Path, row: str, note: str) -> None:
     path = put(tmp_path, f"question,error,a,b,c,d\nq,0.1,{row}\n", "p.csv")
     assert note in ct.load_problem(path).notes
+
+
+def test_an_accent_is_part_of_its_letter(tmp_path: Path) -> None:
+    row = "q,0.1,caf\u00e9,cafe\u0301,bar,-"
+    problem = ct.load_problem(put(tmp_path, f"question,error,a,b,c,d\n{row}\n", "p.csv"))
+    assert problem.answers == (("caf\u00e9", "bar"),)
 
 
 def test_numbers_and_plain_words_are_no_typos(tmp_path: Path) -> None:
@@ -92,6 +106,11 @@ def test_an_answer_for_no_class_gets_a_note(tmp_path: Path) -> None:
     text = "question,error,answers,a,b\nq,0.1,red|brown|white,red,white\n"
     notes = ct.load_problem(put(tmp_path, text, "p.csv")).notes
     assert "answers that are right for no class: 'q' ('brown')" in notes
+    text = text.replace("red,white", "red,-")
+    notes = ct.load_problem(put(tmp_path, text, "p.csv")).notes
+    assert "answers that are right for no class: 'q' ('brown', 'white')" in notes
+    either = put(tmp_path, f"{text}dash,,,either,\n", "p.csv")
+    assert not [note for note in ct.load_problem(either).notes if "right for no class" in note]
 
 
 def test_both_answers_of_a_yes_no_question_may_be_right(tmp_path: Path) -> None:
@@ -181,6 +200,8 @@ LONG = "|".join(f"w{n}" for n in range(33))
         (HEAD + "q,0.1,0,red,1\n", "column 4 (question 'q', class 'b') is 'red'; write 0, 1"),
         (HEAD + "q,0.1,red,0.3,brown\n", "column 4 (question 'q', class 'b') is '0.3'; write"),
         (HEAD + "q,0.1,red,,brown\n", "column 4 (question 'q', class 'b') is blank"),
+        (HEAD + "q,0.1,red,,\n", "column 4 (question 'q', class 'b') is blank"),
+        (HEAD + "q,0.1,red,0,1\n", "names of answers in the whole row"),
         (HEAD + "q,0.1,red,?,brown\n", "'?'; write 0, 1 or -, or the name of an answer"),
         (HEAD + "q,0.1,red,brown|,brown\n", "'brown|'; write a name on both sides of |"),
         (HEAD + "q,0.1,red,brown|-,brown\n", "'brown|-'; write names of answers with | between"),

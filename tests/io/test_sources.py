@@ -288,9 +288,11 @@ TABLES: list[tuple[str, str]] = [
     ("source,most_per_item\nm,0\n", "line 2: source 'm': most_per_item: expected a whole number"),
     ("source,refers\nm,perhaps\n", "line 2: refers of 'm': expected true or false, got 'perhaps'"),
     ("source,price\nm,1,2\n", "line 2: '2' has no name in the header; name its column"),
-    ("source,price\nm,1\nM,1\n", "sources: 'm', 'M' occurs more than once"),
+    ("source,price\nm,1\nM,1\n", "p.sources.csv: sources: 'm', 'M' occurs more than once"),
+    ("source,refers\nm,true\n", "p.sources.csv: sources: expected one that answers questions"),
     ("source,price\nm,1\nsource_dependence,\n", "line 3: source_dependence: expected a number"),
-    ("source,price\nm,1\nsource_dependence,1\n", "source_dependence: expected a number from 0 to"),
+    ("source\nm\nsource_dependence,1\n", "line 3: source_dependence: expected a number from 0 to"),
+    ("source\nm\nsource_dependence,0\nsource_dependence,0\n", "line 4: source_dependence occurs"),
 ]  # fmt: skip
 
 

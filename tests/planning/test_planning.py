@@ -168,3 +168,9 @@ def test_a_budget_is_not_spent_where_it_gains_nothing() -> None:
     run = ct.simulate(problem, spends, items=20_000, rng=0)
     assert chosen.performance.answers < 0.97 * run.answers_per_item
     assert chosen.performance.error <= 1.002 * run.stated_error
+
+
+def test_votes_among_several_answers_are_no_majority() -> None:
+    choices = ct.plan(ct.example("leaves"), error=0.05, max_answers=25)
+    names = [choice.name for choice in choices.choices]
+    assert "fixed tree, plurality votes" in names

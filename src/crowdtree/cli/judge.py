@@ -65,7 +65,7 @@ def judge_verb(
     check_html(output, "-o")
     check_outputs([output])
     truth = None if gold is None else load_gold(inputs.source_of(gold), table.columns)
-    source = table.read(answers, ("source", "version"))
+    source = table.read(answers, ("source", "version", "kind"))
     judgement = judge(
         source, truth, models=_models(models), margin=margin, columns=table.columns,
         skip=table.skip or (), rng=seed,

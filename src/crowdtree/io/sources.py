@@ -54,7 +54,10 @@ def read_sources(given: Any, classes: Sequence[str], questions: Sequence[str]) -
         return _table(given, questions)
     if isinstance(given, str | os.PathLike | File) or has_content(given):
         file = given if isinstance(given, File) else open_source(given, "sources.csv")
-        return _from_file(file, classes, questions)
+        found = _from_file(file, classes, questions)
+        if found.sources:
+            named(file.name, check_sources, found.sources, None)
+        return found
     if hasattr(given, "columns"):
         return _table(frame_grid(given, "sources"), questions)
     return SourceList(given)
@@ -227,8 +230,9 @@ def _table(grid: Grid, questions: Sequence[str]) -> SourceList:
         if cells[0].startswith("#"):
             continue
         if cells[0].casefold() == TOGETHER:
-            value = next(filter(None, cells[1:]), "")
-            together = _number(grid, number, TOGETHER, value)
+            if together is not None:
+                grid.refuse(number, f"{TOGETHER} occurs twice; keep one row of it")
+            together = _together(grid, number, next(filter(None, cells[1:]), ""))
             continue
         entries.append(_row(grid, number, cells, columns))
         numbers.append(number)
@@ -305,6 +309,13 @@ def _number(grid: Grid, number: int, what: str, cell: str, top: float = np.inf) 
     if not value <= top or (top == 1 and value < 0):
         expected = "a number from 0 to 1" if top == 1 else "a number"
         _refuse(grid, number, what, expected, cell)
+    return value
+
+
+def _together(grid: Grid, number: int, cell: str) -> float:
+    value = _number(grid, number, TOGETHER, cell)
+    if not 0 <= value < 1:
+        _refuse(grid, number, TOGETHER, "a number from 0 to below 1", cell)
     return value
 
 

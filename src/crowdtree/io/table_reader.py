@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from crowdtree.core.errors import CrowdtreeError, listing, one_line
 from crowdtree.core.outcomes import check_answers
 from crowdtree.core.problem import CELLS, DASH
-from crowdtree.core.text import plural
+from crowdtree.core.text import plural, short
 from crowdtree.io.cells import Spellings, cell_code, cell_number
 from crowdtree.io.layouts import (
     COMMENTS,
@@ -250,7 +250,11 @@ class _Reader:
         notes = [f"question {name}: {note}" for name, row in rows for note in row.notes]
         if len(notes) > MAX_NOTES:
             notes[MAX_NOTES:] = [f"{len(notes) - MAX_NOTES} more notes on answers"]
-        inferred = [f"{name} ({listing(row.names)})" for name, row in rows if row.inferred]
+        inferred = [
+            f"{name} ({listing(short(answer, 30) for answer in row.names)})"
+            for name, row in rows
+            if row.inferred
+        ]
         return [f"answers as they appear: {listing(inferred, 3)}", *notes] if inferred else notes
 
     def _is_comment(self, name: str, cells: list[str]) -> bool:
@@ -360,6 +364,7 @@ class _Reader:
             )
         counts = is_counts(values) and not self._misnamed(values, place, is_prior=False)
         if not (declared or counts or _may_be_words(values)):
+            place = next((at for at, value in enumerate(values) if not value.strip()), place)
             self._refuse_cell(number, name, values, place)
         names = self._declared_names(number, name, declared) if declared else None
         try:
@@ -455,7 +460,8 @@ class _Reader:
         if value.strip().casefold() in CROSSES:
             return "; replace crosses by 1, and blank cells by 0"
         is_text = np.isnan(cell_number(value))
-        return "; comments belong in a column called notes" if is_text else ""
+        remedy = "; comments belong in a column called notes, names of answers in the whole row"
+        return remedy if is_text else ""
 
 
 def _may_be_words(values: list[str]) -> bool:

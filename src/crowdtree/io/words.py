@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -65,7 +66,7 @@ def read_words(cells: Sequence[Any], declared: Names | None = None) -> WordRow:
     rows = {key: _words(cells[first[key]], first[key], declared) for key in times}
     known: dict[str, int] = {}
     if declared is not None:
-        known = {name.casefold(): place for place, name in enumerate(declared)}
+        known = {_composed(name).casefold(): place for place, name in enumerate(declared)}
     if declared == YES_NO or (
         declared is None
         and all(CELLS.get(w.casefold(), -1) >= 0 for row in rows.values() for w in row)
@@ -156,7 +157,7 @@ def _words(cell: Any, place: int, declared: Names | None) -> list[str]:
     if isinstance(cell, bool):
         return [YES_NO[cell]]  # YAML reads a bare no as false
     parts = cell if isinstance(cell, list) else str("" if cell is None else cell).split("|")
-    words = [" ".join(str(part).split()) for part in parts]
+    words = [" ".join(_composed(str(part)).split()) for part in parts]
     if len(words) == 1 and words[0].casefold() in DASHES:
         return []
     symbols = {name.casefold() for name in declared or ()}  # such as + or ?
@@ -169,6 +170,11 @@ def _words(cell: Any, place: int, declared: Names | None) -> list[str]:
         if word.casefold() in DASHES:
             raise BadCellError(place, "write names of answers with | between them, or - alone")
     return words
+
+
+def _composed(text: str) -> str:
+    """Text in which a letter and its accent are one sign."""
+    return unicodedata.normalize("NFC", text)
 
 
 def _remedy(names: Names | None, word: str) -> str:
@@ -193,6 +199,12 @@ def _doubts(spellings: dict[str, Counter[str]]) -> list[str]:
         for words in spellings.values()
         if len(words) > 1
     ]
+    notes += [
+        f"{word!a} has letters of two alphabets, or signs that do not show"
+        for words in spellings.values()
+        for word in words
+        if not word.isprintable() or len(_alphabets(word)) > 1
+    ]
     for key, words in spellings.items():
         if words.total() > 1 or len(key) < MIN_LETTERS or any(c.isdigit() for c in key):
             continue
@@ -203,6 +215,12 @@ def _doubts(spellings: dict[str, Counter[str]]) -> list[str]:
                     f"{one_line(next(iter(more)))}?"
                 )
     return notes
+
+
+def _alphabets(word: str) -> set[str]:
+    """Alphabets of a word, among those with letters that look alike."""
+    names = {unicodedata.name(letter, "").partition(" ")[0] for letter in word if letter.isalpha()}
+    return names & {"LATIN", "CYRILLIC", "GREEK"}
 
 
 def _one_edit(one: str, two: str) -> bool:
@@ -218,7 +236,10 @@ def unused_answers(problem: Problem) -> Iterable[str]:
     """Note answers that are right for no class."""
     if problem.n_answers.max() == 2 and set(problem.answers) == {YES_NO}:
         return
-    used = (problem.right & (problem.outcome != DASH)).any(axis=2)
+    right = problem.right
+    if problem.dash == "inapplicable":
+        right = right & np.asarray(problem.outcome != DASH)
+    used = np.asarray(right.any(axis=2))
     found = [
         f"{one_line(name)} ({listing(map(one_line, unused), 3)})"
         for q, name in enumerate(problem.questions)

@@ -203,10 +203,19 @@ def _choices(
         reason = "The fixed tree is as good as the adaptive policy, and simpler."
         return PlanChoices(problem, goal, given, (second, first), reason)
     if theirs < ours.low:
-        reason = f"{100 * (1 - theirs / ours):.0f} % {words} than the adaptive policy, and simpler."
+        reason = f"{saving(theirs / ours)} {words} than the adaptive policy, and simpler."
         return PlanChoices(problem, goal, given, (second, first), reason)
-    reason = f"{100 * (1 - ours / theirs):.0f} % {words} than the best fixed tree{_found(second)}."
+    reason = f"{saving(ours / theirs)} {words} than the best fixed tree{_found(second)}."
     return PlanChoices(problem, goal, given, (first, second), reason)
+
+
+def saving(ratio: float) -> str:
+    """How much less something is; what is not nothing is never 100 % less.
+
+    >>> saving(0.8), saving(0.001)
+    ('20 %', 'Over 99 %')
+    """
+    return "Over 99 %" if 0 < ratio < 0.005 else f"{100 * (1 - ratio):.0f} %"
 
 
 _WORDS = {

@@ -234,10 +234,11 @@ def _loss_words(loss: Loss, classes: tuple[str, ...]) -> str:
     """What mistakes cost, and whether an expert is worth the price for any item."""
     mistakes = np.where(np.eye(len(classes), dtype=bool), -np.inf, loss.matrix)
     truth, label = np.unravel_index(int(mistakes.argmax()), mistakes.shape)
-    words = (
-        f"{number(loss.least)} to {number(loss.largest)} per mistake "
-        f"(most: {classes[truth]} labelled {classes[label]})"
-    )
+    words = f"{number(loss.largest)} per mistake"
+    if loss.least < loss.largest:
+        words = (
+            f"{number(loss.least)} to {words} (most: {classes[truth]} labelled {classes[label]})"
+        )
     if loss.refer is None:
         return words
     worst = loss.matrix.max(axis=0)

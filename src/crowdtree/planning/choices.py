@@ -124,8 +124,10 @@ class PlanChoice:
         """The kind of policy in words."""
         if self.policy.voted is None:
             return "adaptive policy"
-        lead = self.policy.voted.vote == "margin"
-        return f"fixed tree, {'votes until a lead' if lead else 'majority votes'}"
+        if self.policy.voted.vote == "margin":
+            return "fixed tree, votes until a lead"
+        kind = "majority" if self.policy.problem.is_yes_no else "plurality"
+        return f"fixed tree, {kind} votes"
 
     @property
     def summary(self) -> str:

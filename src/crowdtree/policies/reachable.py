@@ -55,7 +55,7 @@ def refuse_unreachable(policy: AdaptivePolicy) -> None:
         raise CrowdtreeError(
             f"{name}: {target:g} is out of reach: no question tells {{{listing(names)}}} apart, "
             f"which leaves them an {left} of {worst:.4g} (over all items {overall:.4g} at best); "
-            f"add a question, raise {name} to that, or pass strict=False"
+            f"add a question, raise {name} to {worst:.4g}, or pass strict=False"
         )
     if not by_loss:
         _refuse_too_few_answers(policy)

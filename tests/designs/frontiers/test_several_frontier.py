@@ -234,3 +234,14 @@ def test_two_named_answers_are_yes_and_no(seed, vote):
             ]
         )
     assert json.dumps(results[0], default=str) == json.dumps(results[1], default=str)
+
+
+def test_a_proof_names_the_questions_that_were_given_fewer_votes():
+    """A lead over nine answers is a chain of too many states, so that only 1 was tried there."""
+    names = [f"x{n}" for n in range(9)]
+    outcome = [names, [0, 1] * 4 + [0]]
+    problem = ct.Problem(
+        list("abcdefghi"), None, ["cap", "ring"], outcome, 0.02, answers=[names, None]
+    )
+    proof = ct.frontier(problem, vote="margin", max_votes=5).select(error=0.1).proof
+    assert "votes that stop at a lead (at most 5 per question; 1 at cap)" in proof

@@ -82,6 +82,9 @@ def test_models_are_named_in_many_ways(tmp_path):
     for column in ("source", "kind"):
         found = ct.judge(pl.DataFrame(answers | {column: kinds(answers)}))
         assert found.scores == ct.judge(answers, models=["m"]).scores
+    who = {"worker": answers["worker"], "source": answers["worker"], "kind": kinds(answers)}
+    assert ct.judge(answers | who).scores == ct.judge(answers, models=["m"]).scores
+    assert ct.judge(answers, models=who).to_dict() == expected
     assert json.loads(json.dumps(expected)) == expected | json.loads(json.dumps(expected))
 
 

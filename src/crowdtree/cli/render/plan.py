@@ -70,6 +70,8 @@ def adaptive_line(
         words = "an adaptive policy may need fewer answers"
     else:
         risk = "" if problem.loss is None else f"expected loss {number(found.risk)}, "
+        if risk and goal.cost is not None:
+            risk = f"cost and expected loss {number(found.cost + found.risk)} together, "
         paid = "" if np.isnan(found.cost) else f" for {number(found.cost)}"
         words = (
             f"{risk}{percent(found.error)} wrong with {amount(found.answers, 'answer')} per item"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.core.checking import check_call, check_share
-from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.errors import CrowdtreeError, listing
 from crowdtree.core.fixed_plan import Plan, Vote
 from crowdtree.core.problem import Problem
 from crowdtree.core.result_methods import Framed, Plotted, Saved
@@ -86,7 +86,7 @@ class Selection:
 
     goal: Goal
     point: Point
-    max_votes: int
+    max_votes: str
     lower_bound: float | None = None
     proven: bool = False
 
@@ -113,7 +113,7 @@ class Selection:
         """What is proven about the tree, as the end of a sentence."""
         majority = "majority" if self.plan.tree.problem.is_yes_no else "plurality"
         vote = f"{majority} votes" if self.plan.vote == "majority" else "votes that stop at a lead"
-        most = f"{vote} (at most {self.max_votes} per question)"
+        most = f"{vote} (at most {self.max_votes})"
         if self.lower_bound is None:
             return f"the best one found with {vote}; nothing is proven."
         budget = self.goal.answers is not None or self.goal.cost is not None
@@ -173,9 +173,15 @@ class Frontier(Framed, Saved, Plotted):
         return int(self.options.votes[-1])
 
     @property
-    def _claimed_votes(self) -> int:
-        """Most votes that were tried at every question: a margin over many answers is limited."""
-        return int(self.options.votes[self.options.usable.sum(axis=0).min() - 1])
+    def _claimed_votes(self) -> str:
+        """Most votes that were tried, in words: margins over many answers are limited."""
+        tried = self.options.votes[self.options.usable.sum(axis=0) - 1]
+        names = np.asarray(self.options.problem.questions, dtype=object)
+        fewer = (
+            f"; {most} at {listing(names[tried == most], 3)}"
+            for most in np.unique(tried[tried < self.max_votes])
+        )
+        return f"{self.max_votes} per question{''.join(fewer)}"
 
     def __iter__(self) -> Iterator[Point]:
         return iter(self.points)

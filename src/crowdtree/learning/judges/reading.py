@@ -24,7 +24,7 @@ from crowdtree.learning.answers import (
 )
 from crowdtree.learning.judges.question import QuestionAnswers
 
-EXTRA = ("question", "source", "version")
+EXTRA = ("question", "source", "version", "kind")
 """Columns that answers may have besides task, worker and label."""
 PEOPLE = frozenset(
     ("", "person", "people", "human", "humans", "crowd", "annotator", "expert", "experts")
@@ -95,7 +95,7 @@ def _with_versions(table: Columns) -> tuple[Columns, dict[str, str]]:
 def _models(table: Columns, base: Mapping[str, str], models: Any) -> set[str]:
     """Workers that are models: as `models` says, or else the answers themselves."""
     if models is None:
-        return _kinds(table, base) if "source" in table else set()
+        return _kinds(table, base) if "kind" in table or "source" in table else set()
     if isinstance(models, str) and not models.lower().endswith((".csv", ".tsv", ".parquet")):
         raise CrowdtreeError(
             f"models: expected a list of names, got {models!r}; write [{models!r}]"
@@ -103,7 +103,7 @@ def _models(table: Columns, base: Mapping[str, str], models: Any) -> set[str]:
     if isinstance(models, list | tuple) and all(isinstance(name, str) for name in models):
         wanted = {name.strip() for name in models}
     else:
-        workers = read_columns(models, ("worker", "source"), (), "models")
+        workers = read_columns(models, ("worker",), EXTRA[1:], "models")
         wanted = _kinds(workers, {name.strip(): name.strip() for name in workers["worker"]})
     known = set(base) | set(base.values())
     if extra := sorted(wanted - known):
@@ -116,12 +116,16 @@ def _models(table: Columns, base: Mapping[str, str], models: Any) -> set[str]:
 def _kinds(table: Columns, base: Mapping[str, str]) -> set[str]:
     """Workers whose kind is that of a model."""
     kind: dict[str, bool] = {}
-    for worker, source in zip(table["worker"], table["source"], strict=True):
-        name, word = worker.strip(), squeezed(source)
+    role = "kind" if "kind" in table else "source"
+    if role not in table:
+        raise CrowdtreeError(f"{table.name}: expected the columns worker and kind; add them")
+    for worker, given in zip(table["worker"], table[role], strict=True):
+        name, word = worker.strip(), squeezed(given)
         if word not in PEOPLE | MODELS:
             raise CrowdtreeError(
-                f"{table.name}: kind {one_line(source)} of worker {one_line(name)} is neither "
-                "person nor model; correct it, or name the models with models=[...] (--models)"
+                f"{table.name}: kind {one_line(given)} of worker {one_line(name)} is neither "
+                "person nor model; add a column kind, or name the models with models=[...] "
+                "(--models)"
             )
         if word and kind.setdefault(name, word in MODELS) != (word in MODELS):
             raise CrowdtreeError(
