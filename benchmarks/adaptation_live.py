@@ -25,8 +25,7 @@ from benchmarks.adaptation import false_text, points, policy, problems, times
 from benchmarks.policy_docs import table, written
 from crowdtree.core.problem import DASH
 from crowdtree.core.stats import wilson_interval
-from crowdtree.server.rules.finishing import Maintenance
-from crowdtree.server.rules.wrong_table import Watching
+from crowdtree.server.rules.runner import Runner
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.settings.table import Table
 from crowdtree.server.store import Next, Store, Submit
@@ -71,8 +70,7 @@ class Live:
             write(lambda c: people.invite(c, number, "", made, False, now)) for _ in range(crowd)
         ]
         self.number, self.people = number, [tokens.hashed(token) for _, token in invited]
-        self.watching = Watching(self.store.clock)
-        self.maintenance = Maintenance(self.store.clock)
+        self.runner = Runner(self.store)
         self.keys = count()
         self.answers = 0
 
@@ -85,10 +83,7 @@ class Live:
 
     def look(self) -> None:
         """Do the server's own work."""
-        while self.watching.round(self.store):
-            pass
-        while self.store.write(self.maintenance.round):
-            pass
+        self.runner.settle()
 
     def play(self, enough: Callable[[Live], bool] = lambda _: False) -> None:
         """Let people answer until nothing is left."""

@@ -32,9 +32,7 @@ import crowdtree as ct
 from crowdtree.core.likelihood import AnswerModel
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.reasons import WorkerReason
-from crowdtree.server.rules.finishing import Maintenance
-from crowdtree.server.rules.trust import Trusting
-from crowdtree.server.rules.wrong_table import Watching
+from crowdtree.server.rules.runner import Runner
 from crowdtree.server.settings.checks import Checks
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.store import Next, Refused, Store, Submit
@@ -107,9 +105,7 @@ class Run:
         self.policy = policy_of(self.kind, self.problem)
         self.truth = np.random.default_rng([self.seed, 2]).integers(8, size=ITEMS + GOLD_ITEMS)
         self.store = Store("sqlite://", clock=lambda: self.now, rng=self.seed)
-        self.maintenance = Maintenance(self.store.clock)
-        self.trusting = Trusting(self.store.clock)
-        self.watching = Watching(self.store.clock)
+        self.runner = Runner(self.store)
         gold_rate = 0.1 if self.gold else 0.0
         self.settings = Settings(checks=Checks(gold_rate=gold_rate, gold_first=3 * self.gold))
         self.number = self.store.write(
@@ -213,11 +209,7 @@ class Run:
 
     def look(self) -> None:
         """Do what the server does in the background."""
-        self.trusting.look(self.store, self.number, self.settings)
-        while self.watching.round(self.store):
-            pass
-        while self.store.write(self.maintenance.round):
-            pass
+        self.runner.settle()
 
     # ---------------------------------------------------------------- results
 

@@ -22,7 +22,7 @@ from sqlalchemy.engine import Connection
 
 import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
-from crowdtree.server.rules.finishing import Maintenance
+from crowdtree.server.rules.runner import Runner
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.store import Next, Store, Submit
 from crowdtree.server.store.owner import campaigns, people, tokens
@@ -44,7 +44,7 @@ def work(store: Store, policy: Any, hashes: list[str], rng: np.random.Generator)
     outcome, questions = policy.problem.outcome, list(policy.problem.questions)
     error = rng.uniform(0.05, 0.3, len(hashes))
     truth = rng.integers(policy.problem.n_classes, size=ORIGINALS)
-    maintenance = Maintenance(store.clock)
+    runner = Runner(store)
     count, idle = 0, 0
     while idle < len(hashes):
         idle = 0
@@ -61,10 +61,8 @@ def work(store: Store, policy: Any, hashes: list[str], rng: np.random.Generator)
             store.ask(Submit(who, task["lease"], "answer", value, f"k{count}"))
             count += 1
         if count % 200 < len(hashes):
-            while store.write(maintenance.round):
-                pass
-    while store.write(maintenance.round):
-        pass
+            runner.settle()
+    runner.settle()
     return count
 
 

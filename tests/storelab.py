@@ -10,6 +10,11 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.policies import PlanPolicy
+from crowdtree.server.rules.budget import Budget
+from crowdtree.server.rules.finishing import Finishing
+from crowdtree.server.rules.reliability import Reliability
+from crowdtree.server.rules.revised_items import RevisedItems
+from crowdtree.server.rules.runner import Runner
 from crowdtree.server.store import Next, Refused, Store, Submit
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.owner import campaigns, joining, people, tokens
@@ -17,8 +22,15 @@ from crowdtree.server.store.owner.joining import Visitor
 from tests.short import nested, settings_of
 from tests.weblab import ALONE, Clock, Lab
 
+MAINTENANCE = (Reliability, RevisedItems, Finishing, Budget)
+"""Rules without which a campaign does not end."""
 ONE = "task,text\na,one\n"
 """A file with one item."""
+
+
+def maintain(store: Store) -> None:
+    """Let the rules finish what is due."""
+    Runner(store, MAINTENANCE).settle()
 
 
 def games(count: int) -> pytest.MarkDecorator:

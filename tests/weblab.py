@@ -13,6 +13,7 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from crowdtree.core.errors import CrowdtreeError
+from crowdtree.server.rules.runner import Runner
 from crowdtree.server.store import Store
 from crowdtree.server.store.owner import tokens
 from crowdtree.server.web.app import create_app
@@ -44,8 +45,13 @@ class Lab:
         self.store = store
         self.client = client
         self.clock = clock
+        self.runner = Runner(store)
         token = store.write(lambda c: tokens.issue(c, "owner", clock(), name="lab"))
         self.owner = {"authorization": f"Bearer {token}"}
+
+    def settle(self) -> None:
+        """Let the rules do what is due."""
+        self.runner.settle()
 
     def post(self, path: str, body: Any = None, **options: Any) -> Any:
         options.setdefault("headers", self.owner)

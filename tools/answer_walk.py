@@ -55,7 +55,7 @@ def walk() -> list[str]:
     from crowdtree.server.settings.presets import settings_for
     from crowdtree.server.store import Store
     from crowdtree.server.store.owner import campaigns, people
-    from crowdtree.server.web import create_app
+    from crowdtree.server.web.app import create_app
 
     found = Walk()
     threading.setprofile(found.note)

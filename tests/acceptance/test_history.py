@@ -30,7 +30,7 @@ HAPPENED = (
 )
 """What must have happened in a long run, or else it has tested less than it says."""
 SHORT = (
-    *("repeated", "checked", "adapted", "killed in an adaptation"),
+    *("repeated", "checked", "adapted", "killed in an adaptation", "rules killed"),
     *("excluded", "included", "reopened", "corrected", "taken back", "withdrawn", "put back"),
     *("edited", "reworded"),
 )
@@ -61,6 +61,19 @@ def crash_in_adaptation(fleet: list[Server], clock: Path) -> Any:
             if server.died():
                 server.start()
                 crowd.saw("killed in an adaptation")
+
+    return happen
+
+
+def crash_rules(clock: Path) -> Any:
+    """Let a process of rules die in the middle of a transaction."""
+    trap = clock.with_name(clock.name + ".trap-rules")
+
+    def happen(crowd: history.Crowd) -> None:
+        trap.touch()
+        if crowd.wait(lambda: not trap.exists()):
+            crowd.saw("rules killed")
+        trap.unlink(missing_ok=True)
 
     return happen
 
@@ -113,6 +126,7 @@ def test_sqlite_survives_kills_a_clock_jump_and_adaptations(tmp_path: Path) -> N
             (20, reopen(url, fleet)),
             (50, crash_in_adaptation(fleet, clock)),
             (100, change_items(url, fleet, 6)),
+            (130, crash_rules(clock)),
             (150, exclude(url, fleet)),
             (200, jump(clock, 3600)),
             (230, change_items(url, fleet, 14)),
@@ -142,6 +156,7 @@ def test_postgresql_survives_its_own_restart_and_revisions(
             (50, crash_in_adaptation(fleet, clock)),
             (100, exclude(url, fleet)),
             (120, change_items(url, fleet, 6)),
+            (130, crash_rules(clock)),
             (150, lambda _: postgres.restart()),
             (200, revise(url, fleet, 1.2)),
             (220, include(url, fleet)),
@@ -167,7 +182,7 @@ def test_long_history(database: str, tmp_path: Path, postgres: Postgres) -> None
             done, server = 600 * turn, fleet[turn % len(fleet)]
             rounds += [(20, reopen(url, fleet))] if turn == 0 else []
             rounds += [(done + 80, change_items(url, fleet, 6 + 10 * turn))]
-            rounds += [(done + 100, crash(server))]
+            rounds += [(done + 90, crash_rules(clock)), (done + 100, crash(server))]
             rounds += [(done + 250, jump(clock, 3600 * turn))]
             rounds += [(done + 300, revise(url, fleet, 2.0 if turn % 2 else 1.0 + 0.1 * turn))]
             rounds += [] if sqlite else [(done + 400, lambda _: postgres.restart())]

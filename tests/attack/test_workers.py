@@ -18,7 +18,6 @@ import crowdtree as ct
 from crowdtree.core.problem import DASH
 from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.store import ExpireLeases
-from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import items, leases, workers
 from crowdtree.server.store.replay.verify import verify
 from crowdtree.server.web.auth import WORKER_COOKIE, csrf_of
@@ -267,19 +266,13 @@ def test_three_joins_cannot_skip_a_campaign_away(app: Lab) -> None:
             if task is None:
                 break
             worker.call("skip", lease=task["lease"], key=f"s{k}")
-    maintained(app)
+    app.settle()
     found = app.get(f"/api/campaigns/{number}").json()
     assert found["answers"]["skipped"] == 90
     assert (found["status"], found["items"]["set_aside"]) == ("running", 0)
     honest = app.worker(number)
     assert honest.next()["task"]
     assert app.store.read(lambda c: verify(c, number))["agrees"]
-
-
-def maintained(app: Lab) -> None:
-    state = app.client.app.state.crowdtree  # type: ignore[attr-defined]
-    while app.store.write(state.maintenance.round):
-        pass
 
 
 def with_record(app: Lab, number: int, people: int) -> list[Worker]:
@@ -294,7 +287,7 @@ def test_a_campaign_of_skipped_items_pauses_and_tells_the_owner(app: Lab) -> Non
     for worker in with_record(app, number, 3):
         for k in range(2):
             worker.call("skip", lease=worker.next()["task"]["lease"], key=f"s{k}")
-    maintained(app)
+    app.settle()
     found = app.get(f"/api/campaigns/{number}").json()
     assert found["items"]["set_aside"] == 2
     assert found["status"] == "paused"
@@ -304,7 +297,7 @@ def test_a_campaign_of_skipped_items_pauses_and_tells_the_owner(app: Lab) -> Non
     ]
     assert "set aside because people could not tell" in app.get(f"/c/{number}").text
     assert app.post(f"/api/campaigns/{number}/finish").status_code == 200
-    maintained(app)
+    app.settle()
     assert app.get(f"/api/campaigns/{number}").json()["status"] == "finished"
 
 
@@ -313,14 +306,14 @@ def test_items_that_were_skipped_away_can_be_reopened(app: Lab) -> None:
     for worker in with_record(app, number, 3):
         for k in range(2):
             worker.call("skip", lease=worker.next()["task"]["lease"], key=f"s{k}")
-    maintained(app)
+    app.settle()
     assert app.get(f"/api/campaigns/{number}").json()["status"] == "paused"
     assert app.post(f"/api/campaigns/{number}/reopen", {"all": True}).status_code == 200
     app.post(f"/api/campaigns/{number}/resume")
     fresh = app.worker(number)
     while fresh.work("yes"):
         pass
-    maintained(app)
+    app.settle()
     found = app.get(f"/api/campaigns/{number}").json()
     assert (found["status"], found["items"]["labelled"]) == ("finished", 2)
 
@@ -349,7 +342,7 @@ def test_no_code_without_work(app: Lab) -> None:
         pass
     end = ended(honest)
     assert (end["completion_code"], end["return_url"], end["accepted"]) == ("C0DE", back, 2)
-    maintained(app)
+    app.settle()
     assert app.get(f"/api/campaigns/{number}").json()["status"] == "finished"
     assert "C0DE" not in json.dumps(late.next())
     link = app.post(f"/api/campaigns/{number}/join-link").json()
@@ -403,10 +396,7 @@ def test_strangers_get_their_code_but_do_not_finish_a_campaign(app: Lab) -> None
     people = [joined(app, number) for _ in range(3)]
     while sum(worker.work("no") is not None for worker in people):
         app.clock.now += 5.0
-    state = app.client.app.state.crowdtree  # type: ignore[attr-defined]
-    campaign = app.store.read(lambda c: get_campaign(c, number))
-    state.trusting.look(app.store, number, campaign.settings)
-    maintained(app)
+    app.settle()
     found = app.get(f"/api/campaigns/{number}").json()
     assert (found["status"], found["reason"]) == ("running", CampaignReason.LEFT_TO_OWNER)
     assert found["items"]["labelled"] == 12
@@ -415,7 +405,7 @@ def test_strangers_get_their_code_but_do_not_finish_a_campaign(app: Lab) -> None
     assert "All items have their label; waiting for you to finish it" in page
     assert "Check some labels" in page
     assert app.post(f"/api/campaigns/{number}/finish").status_code == 200
-    maintained(app)
+    app.settle()
     assert app.get(f"/api/campaigns/{number}").json()["status"] == "finished"
 
 

@@ -13,10 +13,10 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 import crowdtree as ct
-from crowdtree.server.rules.finishing import Maintenance
 from tests.attack.routes import SAFE, beginning, every_route
 from tests.serving import Server, running
 from tests.short import nested
+from tests.storelab import maintain
 from tests.weblab import Lab, lab
 
 EVIL = (
@@ -116,7 +116,7 @@ class Campaign:
         skipped = self.workers[1].next()["task"]
         if skipped:
             self.workers[1].call("skip", lease=skipped["lease"], key="skip")
-        app.store.write(Maintenance(app.clock).round)
+        maintain(app.store)
         self.auditor = self._audit() if turns else {}
         if turns:
             self._reasons()

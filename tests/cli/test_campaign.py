@@ -12,7 +12,6 @@ import crowdtree as ct
 from crowdtree.cli import main
 from crowdtree.io import problem_to_dict
 from crowdtree.server.reasons import CampaignReason
-from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.store import Next, Store, Submit
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.db.campaign_row import get_campaign
@@ -22,6 +21,7 @@ from crowdtree.server.store.owner import people, tokens
 
 pytest.importorskip("fastapi", reason="needs the server's packages")
 
+from tests.storelab import maintain
 
 TABLE = "question,error,mug,bowl,plate\nhandle,0.05,1,0,0\nflat,0.1,0,0,1\n"
 
@@ -109,7 +109,7 @@ def test_a_campaign_that_waits_for_the_owner_says_so(run: Any) -> None:
     with Store("crowdtree.db").opened() as store:
         strangers = workers.update().values(known="majority")
         store.write(lambda c: c.execute(strangers))
-        store.write(Maintenance(store.clock).round)
+        maintain(store)
     out = run("status", "1")[1]
     assert f"1  table: running ({CampaignReason.LEFT_TO_OWNER.text()})" in out
     assert out.endswith("Next: crowdtree campaign finish 1\n")
@@ -176,9 +176,7 @@ def test_a_campaign_is_named_after_its_file_and_can_be_finished_early(run: Any) 
     assert "Next" not in run("labels", "1", "-o", "none.csv")[1]  # nothing to audit yet
     assert run("finish", "1")[1].startswith("Campaign 1 is finishing.")
     with Store("crowdtree.db").opened() as store:
-        maintenance = Maintenance(store.clock)
-        while store.write(maintenance.round):
-            pass
+        maintain(store)
     found = json.loads(run("status", "1", "--json")[1])
     assert (found["status"], found["items"]["set_aside"]) == ("finished", found["items"]["total"])
     assert run("finish", "1")[0] == 2

@@ -15,7 +15,6 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import PlanPolicy
-from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.store import Next, NotFound, Refused, Store
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.audits.report import (
@@ -30,7 +29,7 @@ from crowdtree.server.store.db.tables import audits, checks, items, labels
 from crowdtree.server.store.owner import campaigns, tokens
 from crowdtree.server.store.queries.export import label_rows
 from crowdtree.server.store.replay.verify import verify
-from tests.storelab import filled, work
+from tests.storelab import filled, maintain, work
 from tests.weblab import Clock
 
 ONE_VOTE = PlanPolicy(ct.design(ct.example("table1")), "curtailed")
@@ -88,7 +87,7 @@ class Lab:
         self.store.write(lambda c: c.execute(statement))
 
     def maintain(self) -> Any:
-        self.store.write(Maintenance(self.clock).round)
+        maintain(self.store)
         return self.store.read(lambda c: get_campaign(c, self.number))
 
 

@@ -16,8 +16,8 @@ import crowdtree as ct
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import PlanPolicy
 from crowdtree.server.reasons import CampaignReason
-from crowdtree.server.rules.finishing import Maintenance
-from crowdtree.server.rules.wrong_table import Watching
+from crowdtree.server.rules.runner import Runner
+from crowdtree.server.rules.wrong_table import WrongTable
 from crowdtree.server.store import Next, Store, Submit
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.audits.feeding import calibrate
@@ -30,7 +30,7 @@ from crowdtree.server.store.queries.export import label_rows
 from crowdtree.server.store.queries.revisions import list_revisions
 from crowdtree.server.store.replay.verify import verify
 from crowdtree.server.webhooks.hooks import add_hook
-from tests.storelab import filled
+from tests.storelab import filled, maintain
 from tests.weblab import Clock, delivered
 
 PROBLEM = ct.Problem(
@@ -54,7 +54,6 @@ class Crowd:
         settings = {"revise": False, "max_wrong_labels": 0.08, **settings}
         self.number, self.workers = filled(self.store, n, policy or adaptive(), **settings)
         self.rng, self.error, self.keys = np.random.default_rng(1), error, 0
-        self.maintenance = Maintenance(self.clock)
 
     def truth(self, task: str) -> str:
         return PROBLEM.classes[int(task[1:]) % 3]
@@ -95,8 +94,7 @@ class Crowd:
 
     def maintain(self) -> Any:
         self.clock.now += 1
-        while self.store.write(self.maintenance.round):
-            pass
+        maintain(self.store)
         return self.campaign
 
     @property
@@ -304,21 +302,18 @@ def test_a_plan_goes_on_adaptively(made: Any) -> None:
 
 def test_the_answers_are_watched_on_after_an_audit_revision(made: Any) -> None:
     lab = made(n=40, revise=True, error=0.25)
-    watching = Watching(lab.clock)
+    watching = Runner(lab.store, [WrongTable])
     lab.work()
-    while watching.round(lab.store):
-        pass
+    watching.settle()
     for _ in range(30):
         lab.maintain()
         lab.work()
-        while watching.round(lab.store):
-            pass
+        watching.settle()
         lab.check(3)
-    fresh = Watching(lab.clock)  # another process reads the log again
-    while fresh.round(lab.store):
-        pass
-    assert not fresh.failed
-    assert not watching.failed
+    fresh = Runner(lab.store, [WrongTable])  # another process reads the log again
+    fresh.settle()
+    assert not fresh.rules[0].failures
+    assert not watching.rules[0].failures
     assert lab.verified() == []
 
 

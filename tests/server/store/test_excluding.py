@@ -78,7 +78,7 @@ class Court(Game):
     def settle(self) -> None:
         """Finish what runs in the background, and find no difference to the replay."""
         self.finish_revision()
-        while self.watching.round(self.store):
+        while self.watching.tick():
             self.finish_revision()
         assert self.differences() == []
 
@@ -458,7 +458,7 @@ def contradicted(folder: Path) -> Iterator[Court]:
     rng = random.Random(0)
     with game.store.opened():
         while sum(game.answer(who, int(rng.random() < 0.5)) for who in game.workers):
-            game.watching.round(game.store)
+            game.watching.tick()
         game.settle()
         yield game
 
@@ -491,8 +491,7 @@ def test_after_an_exclusion_the_table_is_estimated_from_the_others(
             game.settle()
             assert game.read(sa.select(campaigns.c.status)) == [("finished",)]
         number = game.exclude(game.ids()[0])["revision"]
-        while game.watching.round(game.store):
-            pass
+        game.watching.settle()
         game.settle()
         made = sa.select(revisions.c.reason, revisions.c.actor, revisions.c.problem)
         rows = game.read(made.where(revisions.c.number >= number).order_by(revisions.c.number))

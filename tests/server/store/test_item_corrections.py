@@ -13,8 +13,10 @@ import sqlalchemy as sa
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.reasons import CampaignReason
+from crowdtree.server.rules.held_labels import HeldLabels
+from crowdtree.server.rules.runner import Runner
 from crowdtree.server.rules.stalled_items import StalledItems
-from crowdtree.server.rules.trust import Trusting
+from crowdtree.server.rules.trust import Trust
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.store import Next, NotFound
 from crowdtree.server.store.audits import checking
@@ -121,7 +123,8 @@ class Square(Desk):
             close_stalled_after_seconds=600.0,
             **settings,
         )
-        self.trusting, self.stalled = Trusting(self.clock), StalledItems(self.clock)
+        self.trusting = Runner(self.store, [Trust, HeldLabels])
+        self.stalled = Runner(self.store, [StalledItems])
         joined = (join_openly(self.store, self.number, self.clock()) for _ in range(4))
         self.workers += [hashed(token) for token in joined]
 
@@ -136,13 +139,11 @@ class Square(Desk):
         """Let something happen, of the background and of the owner included."""
         dice = self.rng.random()
         if dice < 0.06:
-            known = self.store.read(lambda c: get_campaign(c, self.number))
-            self.trusting.look(self.store, self.number, known.settings)
+            self.trusting.settle()
             return "look"
         if dice < 0.12:
             self.clock.now += self.rng.choice([1, 200, 1000, 4000])
-            for found in self.store.read(self.stalled.look):
-                self.write(lambda c, f=found: self.stalled.apply(c, f))
+            self.stalled.tick()
             return "wait"
         try:
             if dice < 0.14:

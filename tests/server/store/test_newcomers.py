@@ -20,9 +20,11 @@ from crowdtree.core.rng import generator
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.reasons import CampaignReason, WorkerReason
 from crowdtree.server.rules import finishing
-from crowdtree.server.rules.finishing import Maintenance
+from crowdtree.server.rules.finishing import Finishing
+from crowdtree.server.rules.held_labels import HeldLabels
+from crowdtree.server.rules.runner import Runner
 from crowdtree.server.rules.stalled_items import AWAY_SECONDS, Findings, StalledItems
-from crowdtree.server.rules.trust import Trusting
+from crowdtree.server.rules.trust import Trust
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.store import ExpireLeases, Next, Store, Submit
 from crowdtree.server.store.corrections.excluding import exclude, include
@@ -47,7 +49,7 @@ from crowdtree.server.store.owner.deleting import erase_worker
 from crowdtree.server.store.replay.verify import verify
 from crowdtree.simulation import Crowd, simulate
 from tests.short import settings_of
-from tests.storelab import join_openly
+from tests.storelab import MAINTENANCE, join_openly, maintain
 
 PROBLEM = ct.Problem(["a", "b"], None, ["q", "r"], [[0, 1], [0, 1]], 0.1)
 ADAPTIVE = AdaptivePolicy(PROBLEM, target_error=0.15, max_answers=10, strict=False)
@@ -73,8 +75,8 @@ class Newcomers:
         ]
         self.store.write(lambda c: campaigns.add_items(c, self.number, rows))
         self.store.write(lambda c: campaigns.set_status(c, self.number, "running", self.now))
-        self.trusting = Trusting(self.store.clock)
-        self.maintenance = Maintenance(self.store.clock)
+        self.trusting = Runner(self.store, [Trust, HeldLabels])
+        self.maintenance = Runner(self.store, MAINTENANCE)
         self.count = 0
 
     def join(self) -> str:
@@ -109,12 +111,11 @@ class Newcomers:
         return total
 
     def look(self) -> None:
-        self.trusting.look(self.store, self.number, self.settings)
-        while self.store.write(self.maintenance.round):
-            pass
+        self.trusting.settle()
+        self.maintenance.settle()
 
     def demote(self, who: str) -> None:
-        """Make somebody a stranger again, as :class:`Trusting` does when evidence is lost."""
+        """Make somebody a stranger again, as :class:`Trust` does when evidence is lost."""
         mine = sa.select(credentials.c.worker_id).where(credentials.c.token_hash == who)
 
         def apply(connection: sa.Connection) -> None:
@@ -381,10 +382,11 @@ def test_the_owner_is_told_once_by_several_processes(url: str) -> None:
     lab = Newcomers(url, ADAPTIVE, n=12)
     with lab.store.opened():
         lab.work(lab.join(), lab.join())
-        lab.trusting.look(lab.store, lab.number, lab.settings)
-        for process in (lab.maintenance, Maintenance(lab.store.clock)):
-            before = (lab.number, lab.settings, ("", ""))
-            lab.store.write(lambda c, p=process, b=before: p._check_running(c, *b))
+        lab.trusting.settle()
+        before = lab.store.read(partial(get_campaign, number=lab.number))
+        for _ in range(2):
+            (rule,) = Runner(lab.store, [Finishing]).rules
+            lab.store.write(lambda c, r=rule: r._check_running(c, before))
         assert lab.status == ("running", LEFT_TO_OWNER)
         said = lab.store.read(partial(list_activity, number=lab.number))
         assert [entry["action"] for entry in said].count("left to owner") == 1
@@ -429,12 +431,11 @@ def test_an_item_that_nobody_known_can_answer_is_stalled(url: str, policy: Any) 
     """It was not, so that a campaign without known people never ended."""
     lab = Newcomers(url, policy, n=2, close_stalled_after_seconds=3600.0)
     with lab.store.opened():
-        stalled = StalledItems(lab.store.clock)
+        stalled = Runner(lab.store, [StalledItems])
 
         def stalled_now() -> int:
             lab.store.write(lambda _: None)  # on SQLite a question is told before its commit
-            for found in lab.store.read(stalled.look):
-                lab.store.write(partial(stalled.apply, found=found))
+            stalled.tick()
             return len(lab.rows(sa.select(waiting)))
 
         lab.work(lab.join(), lab.join(), wrong=True)
@@ -586,11 +587,12 @@ def test_verify_knows_how_long_an_item_may_wait(tmp_path: Any) -> None:
         lab.work(lab.join(), lab.join())
         forgotten(lab)
         assert lab.held == 1
-        stalled = StalledItems(lab.store.clock)
-        stalled.began = -1e9
+        rule: Any = Runner(lab.store, [StalledItems]).rules[0]
+        campaign = lab.store.read(partial(get_campaign, number=lab.number)).state
         found = Findings(lab.number, expired=[1])
         lab.now += AWAY_SECONDS + 1
-        assert lab.store.write(partial(stalled.apply, found=found)) == 1
+        lab.store.write(partial(rule.apply, campaign=campaign, finding=found))
+        assert len(lab.rows(sa.select(labels.c.item_id))) == 1
         lab.agrees()
         for table in (labels, item_events):
             last = table.c.reason == "no workers"
@@ -619,8 +621,7 @@ def test_an_owner_who_finishes_gets_the_labels_that_wait(tmp_path: Any) -> None:
         lab.work(lab.join(), lab.join())
         assert lab.held == 2
         lab.store.write(lambda c: campaigns.set_status(c, lab.number, "finishing", lab.now))
-        while lab.store.write(lab.maintenance.round):
-            pass
+        maintain(lab.store)
         assert (lab.labelled, lab.held) == (2, 0)
         lab.agrees()
 
@@ -632,7 +633,7 @@ def test_turning_the_setting_off_gives_the_labels_that_wait(tmp_path: Any) -> No
         change = {"labels.require_trusted_answer": False, "checks.pause_suspects": False}
         lab.store.write(lambda c: campaigns.change_settings(c, lab.number, PLAN, change, lab.now))
         assert lab.held == 2
-        lab.trusting.round(lab.store)
+        lab.trusting.settle()
         assert (lab.labelled, lab.held) == (2, 0)
         lab.agrees()
 

@@ -9,10 +9,9 @@ pytest.importorskip(
 )
 
 
-from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.store import ExpireLeases
 from crowdtree.server.store.replay.verify import verify
-from tests.storelab import ONE
+from tests.storelab import ONE, maintain
 from tests.weblab import Lab
 
 
@@ -58,7 +57,7 @@ def test_what_an_unreliable_worker_holds_is_free_for_others(app: Lab) -> None:
     bad, good = app.worker(number), app.worker(number)
     bad.work("no")
     assert bad.next()["task"]
-    app.store.write(Maintenance(app.clock).round)
+    maintain(app.store)
     assert app.store.ask(ExpireLeases()) == 1
     good.work("yes")
     assert good.next()["task"]

@@ -20,9 +20,9 @@ from crowdtree.campaign.view import carried_skill
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.rules import revised_items
-from crowdtree.server.rules.finishing import Maintenance
+from crowdtree.server.rules.runner import Runner
 from crowdtree.server.rules.stalled_items import StalledItems
-from crowdtree.server.rules.wrong_table import Watching
+from crowdtree.server.rules.wrong_table import WrongTable
 from crowdtree.server.store import ExpireLeases, Next, Refused, Store, Submit
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import list_activity
@@ -52,7 +52,7 @@ from crowdtree.server.store.serving.cache import ServingCache
 from crowdtree.server.store.serving.item import ServedCampaign
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 from tests.short import settings_of
-from tests.storelab import games
+from tests.storelab import MAINTENANCE, games
 from tests.weblab import ALONE, Clock, delivered
 
 TABLE = ct.example("table1")
@@ -83,8 +83,8 @@ class Game:
         self.rng = random.Random(seed)
         self.clock = Clock()
         self.store = Store(url, clock=self.clock, rng=seed)
-        self.maintenance = Maintenance(self.clock)
-        self.watching = Watching(self.clock)
+        self.maintenance = Runner(self.store, MAINTENANCE)
+        self.watching = Runner(self.store, [WrongTable])
         self.keys = itertools.count()
         made = settings_of(
             **{
@@ -136,7 +136,7 @@ class Game:
         return int(self.write(lambda c: revise(c, self.number, policy, REASON, now, **options)))
 
     def round(self) -> bool:
-        return bool(self.write(self.maintenance.round))
+        return self.maintenance.tick()
 
     def finish_revision(self) -> None:
         while self.round():
@@ -166,7 +166,7 @@ class Game:
             return "held"
         if dice < 0.96:
             self.round()
-            self.watching.round(self.store)
+            self.watching.tick()
             return "round"
         self.revise(self.rng.choice(policies()))
         return "revise"
@@ -426,10 +426,9 @@ def test_a_campaign_does_not_finish_while_it_is_revised(labelled: Game) -> None:
 def test_a_stalled_item_is_not_given_up_when_it_was_just_revised(labelled: Game) -> None:
     labelled.revise(STRICT)
     labelled.finish_revision()
-    stalled = StalledItems(labelled.clock)
+    stalled = Runner(labelled.store, [StalledItems])
     labelled.revise(policies()[5])
-    for found in labelled.store.read(stalled.look):
-        labelled.write(lambda c, f=found: stalled.apply(c, f))
+    stalled.tick()
     assert labelled.differences() == []
 
 
@@ -555,15 +554,14 @@ def test_alarms_and_revisions_follow_from_the_log_whatever_happens(
     with game.store.opened():
         for _ in range(600):
             game.step()
-        again = Watching(game.clock)
+        again = Runner(game.store, [WrongTable])
         forgotten = monitors.update().values(state="", last_answer_id=0)
         for process in (game.watching, again):
             if process is again:
                 game.store.write(lambda c: c.execute(forgotten))
-            for _ in range(2):  # a claim comes first
-                while process.round(game.store):
-                    pass
-        one, two = (process.watched[game.number] for process in (game.watching, again))
+            process.settle()
+        rules: Any = [*game.watching.rules, *again.rules]
+        one, two = (rule.watched[game.number] for rule in rules)
         assert one.tested.revision > 0
         assert (one.position, one.tested) == (two.position, two.tested)
         assert one.monitor.to_dict() | {"revisions": 0} == two.monitor.to_dict() | {"revisions": 0}

@@ -17,10 +17,7 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
-from crowdtree.server.rules.finishing import Maintenance
-from crowdtree.server.rules.stalled_items import StalledItems
-from crowdtree.server.rules.trust import Trusting
-from crowdtree.server.rules.wrong_table import Watching
+from crowdtree.server.rules.runner import Runner
 from crowdtree.server.settings.presets import settings_for
 from crowdtree.server.store import Next, Store, Submit
 from crowdtree.server.store.db.activity import list_activity
@@ -59,13 +56,12 @@ class Team:
             tokens.hashed(join_openly(self.store, self.number, now)): s for s in seconds
         }
         self.free = dict.fromkeys(self.seconds, now)
-        self.maintenance, self.stalled = Maintenance(self.clock), StalledItems(self.clock)
-        self.trusting, self.watching = Trusting(self.clock), Watching(self.clock)
+        self.runner = Runner(self.store)
         self.answers = 0
 
     def ask(self, worker: str) -> str:
         """Let somebody answer a question; returns why there is none."""
-        self.store.questions.cache.scanned.clear()  # look again at once
+        self.store.writer_of(Next).cache.scanned.clear()  # look again at once
         found = self.store.ask(Next(worker))
         task = found["task"]
         if task is None:
@@ -88,13 +84,7 @@ class Team:
 
     def tick(self) -> None:
         """Let the server do what is due."""
-        self.trusting.look(self.store, self.number, self.settings)
-        while self.watching.round(self.store):
-            pass
-        for found in self.store.read(self.stalled.look):
-            self.store.write(partial(self.stalled.apply, found=found))
-        while self.store.write(self.maintenance.round):
-            pass
+        self.runner.settle()
 
     def finish(self) -> float:
         """Work until the campaign has finished; returns the minutes without an answer."""

@@ -15,9 +15,9 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
-from crowdtree.server.rules.finishing import Maintenance
+from crowdtree.server.rules.runner import Runner
 from crowdtree.server.rules.stalled_items import AWAY_SECONDS, TOO_FEW_PEOPLE_SECONDS, StalledItems
-from crowdtree.server.rules.wrong_table import Watching
+from crowdtree.server.rules.wrong_table import WrongTable
 from crowdtree.server.store import (
     Next,
     Store,
@@ -32,6 +32,7 @@ from crowdtree.server.store.owner import campaigns, people, tokens
 from crowdtree.server.store.queries.progress import progress
 from crowdtree.server.store.replay.verify import verify
 from tests.short import settings_of
+from tests.storelab import maintain
 from tests.weblab import ALONE, Clock
 
 PATIENCE = 3600.0
@@ -55,7 +56,7 @@ class Running:
         store.write(lambda c: campaigns.add_items(c, self.number, rows))
         store.write(lambda c: campaigns.set_status(c, self.number, "running", clock()))
         self.dedicated = made.tasks.one_question_per_worker
-        self.stalled = StalledItems(clock)
+        self.stalled = Runner(store, [StalledItems])
         self.keys = itertools.count()
 
     def person(self) -> str:
@@ -77,8 +78,9 @@ class Running:
     def look(self) -> int:
         """Run the check once; returns how many items it set aside."""
         self.store.write(lambda _: None)  # on SQLite a question is told before its commit
-        found = self.store.read(self.stalled.look)
-        return sum(self.store.write(lambda c, f=f: self.stalled.apply(c, f)) for f in found)
+        before = len(self.labels())
+        self.stalled.tick()
+        return len(self.labels()) - before
 
     @property
     def waiting(self) -> int:
@@ -118,10 +120,8 @@ def test_an_item_that_nobody_can_answer_waits_is_shown_and_gets_its_best_label(
         assert [row.reason for row in found] == ["everybody answered"] * 3
         assert all(row.label is not None and row.answers > 0 for row in found)
         one.verified()
-        watching = Watching(clock)
-        while watching.round(store):  # the answers may still contradict the table
-            pass
-        store.write(Maintenance(clock).round)
+        Runner(store, [WrongTable]).settle()  # the answers may still contradict the table
+        maintain(store)
         assert store.read(lambda c: get_campaign(c, one.number)).status == "finished"
 
 
@@ -208,7 +208,7 @@ def test_time_while_paused_or_stopped_does_not_count(url: str) -> None:
         assert one.look() == 0
         assert one.waiting == 3
         clock.now += 10 * PATIENCE
-        one.stalled = StalledItems(clock)  # the server was off: nobody could have come
+        one.stalled = Runner(store, [StalledItems])  # the server was off: nobody could have come
         assert one.look() == 0
         clock.now += AWAY_SECONDS
         assert one.look() == 3

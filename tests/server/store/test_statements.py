@@ -15,7 +15,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 import sqlalchemy as sa
 
-from crowdtree.server.rules import stalled_items, trust, wrong_table
+from crowdtree.server.rules import held_labels, reliability, stalled_items, trust, wrong_table
 from crowdtree.server.store import Store
 from crowdtree.server.store.db import assignment
 from crowdtree.server.store.db import sql as sql_text
@@ -25,7 +25,6 @@ from crowdtree.server.store.db.sql import Query, fetch_sorted
 from crowdtree.server.store.db.tables import leases
 from crowdtree.server.store.queries import monitor_log
 from crowdtree.server.store.replay import plan_fold, rows
-from crowdtree.server.store.serving import worker_quality
 
 
 def test_next_examines_few_rows_of_a_large_table(tmp_path: Path) -> None:
@@ -93,7 +92,8 @@ def queries(namespace: Any) -> Iterator[tuple[str, Query[Any]]]:
                 yield name, found
 
 
-MODULES = (sql, assignment, stalled_items, trust, wrong_table, monitor_log, worker_quality, rows)
+RULES = (held_labels, reliability, stalled_items, trust, wrong_table)
+MODULES = (sql, assignment, *RULES, monitor_log, rows)
 QUERIES = sorted({name: query for module in MODULES for name, query in queries(module)}.items())
 CHOICES = [(f"CHOOSE {key}", query) for key, query in assignment.CHOOSE.items()]
 POSTGRESQL_ONLY = ("OFFERS", "NEW_ITEMS", "TAKE_OFFERS", "START_ITEMS", "SNAPSHOT")

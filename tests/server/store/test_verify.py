@@ -16,7 +16,6 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.core.calibration import Calibration
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
-from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.store import ExpireLeases, Next, Store, Submit
 from crowdtree.server.store.db.tables import (
     activity,
@@ -34,7 +33,7 @@ from crowdtree.server.store.owner import campaigns, people, tokens
 from crowdtree.server.store.replay import verify as verify_module
 from crowdtree.server.store.replay.verify import verify
 from tests.short import settings_of
-from tests.storelab import filled, work
+from tests.storelab import filled, maintain, work
 from tests.weblab import Clock
 
 KINDS = (
@@ -116,7 +115,7 @@ class Played:
         self.clock.now += 700
         self.store.ask(ExpireLeases())
         self.store.ask(Next(self.workers[0]))
-        self.write(Maintenance(self.clock).round)
+        maintain(self.store)
 
     def differences(self) -> list[str]:
         return self.store.read(lambda c: both_ways(c, self.number, self.policy))
@@ -260,9 +259,7 @@ def test_a_finish_must_have_been_requested(tmp_path: Path) -> None:
     game = Played(tmp_path / "x.db", "margin")
     with game.store.opened():
         game.write(lambda c: campaigns.set_status(c, game.number, "finishing", game.clock()))
-        keeper = Maintenance(game.clock)
-        while game.write(keeper.round):
-            pass
+        maintain(game.store)
         assert game.differences() == []
         reasons = set(
             game.store.read(lambda c: c.execute(sa.select(labels.c.reason)).scalars().all())

@@ -20,8 +20,8 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import AdaptivePolicy, Answer, PlanPolicy
 from crowdtree.policies.monitor import Monitor
 from crowdtree.server.rules import wrong_table
-from crowdtree.server.rules.finishing import Maintenance
-from crowdtree.server.rules.wrong_table import Watching
+from crowdtree.server.rules.runner import Runner
+from crowdtree.server.rules.wrong_table import WrongTable
 from crowdtree.server.store import Next, Store, Submit
 from crowdtree.server.store.db.activity import list_activity
 from crowdtree.server.store.db.campaign_row import get_campaign
@@ -30,7 +30,7 @@ from crowdtree.server.store.owner import campaigns
 from crowdtree.server.store.owner.revisions import revise
 from crowdtree.server.store.queries.progress import progress
 from crowdtree.server.store.replay.verify import verify
-from tests.storelab import filled
+from tests.storelab import filled, maintain
 from tests.weblab import Clock
 
 PROBLEM = ct.Problem(["a", "b"], None, ["q", "r"], [[0, 1], [1, 0]], 0.1)
@@ -50,8 +50,7 @@ class Live:
         self.rng, self.error = np.random.default_rng(seed), error
         self.truth = {f"i{k}": k % 2 for k in range(n)}
         self.keys = itertools.count()
-        self.watching = Watching(self.clock)
-        self.maintenance = Maintenance(self.clock)
+        self.watching = Runner(self.store, [WrongTable])
 
     def answer(self, who: str) -> bool:
         """Let a worker answer a question; false if there is none."""
@@ -67,9 +66,7 @@ class Live:
 
     def watch(self) -> None:
         """Read the log to its end."""
-        for _ in range(2):  # a claim comes first
-            while self.watching.round(self.store):
-                pass
+        self.watching.settle()
 
     def work(self, every: int = 1, most: int = 100_000) -> int:
         """Let people answer until nothing is left; the log is read after every few answers."""
@@ -82,8 +79,7 @@ class Live:
                     self.watch()
             count += given
             self.watch()
-            while self.store.write(self.maintenance.round):
-                pass
+            maintain(self.store)
             if not given:
                 break
         return count
@@ -120,6 +116,11 @@ class Live:
         """Share of labels that are wrong."""
         rows = self.store.read(lambda c: campaign_labels(c))
         return float(np.mean([label != self.truth[task] for task, label in rows]))
+
+
+def monitor_of(game: Live) -> Monitor:
+    rule: Any = game.watching.rules[0]
+    return rule.watched[game.number].monitor
 
 
 def campaign_labels(connection: Any) -> Any:
@@ -164,25 +165,6 @@ def test_errors_twice_the_assumed_are_noticed_and_the_table_revised(url: str) ->
         found = {row["name"]: row for row in facts["findings"]}
         assert found["q"]["assumed"] == pytest.approx(0.1)
         assert 0.15 < found["q"]["estimate"] < 0.25
-
-
-def test_rests_while_answers_come_in_change_nothing(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(wrong_table, "SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(wrong_table, "REST_SECONDS", 0.0)
-    asked: list[int] = []
-
-    def busy() -> bool:
-        asked.append(1)
-        return True
-
-    with live(f"sqlite:///{tmp_path / 'x.db'}", 0.1, n=20) as game:
-        game.watching = Watching(game.clock, busy)
-        game.work(every=7, most=40)
-        found = game.watching.watched[game.number].monitor
-        assert (found.evidence, found.items) == (monitored(game).evidence, monitored(game).items)
-        assert asked
 
 
 def test_a_right_table_raises_no_alarm(tmp_path: Any) -> None:
@@ -234,8 +216,7 @@ def test_a_restart_in_the_middle_changes_nothing(
         with live(url, 0.2) as game:
             while game.work(every=3, most=30):
                 if restart:
-                    game.watching = Watching(game.clock)
-                    game.clock.now += 2 * wrong_table.CLAIM_SECONDS
+                    game.watching = Runner(game.store, [WrongTable])
             found.append(game.stored())
             assert game.agrees()
     assert found[0] == found[1]
@@ -247,14 +228,14 @@ def test_a_restarted_server_goes_on_from_the_stored_state(
 ) -> None:
     with live(f"sqlite:///{tmp_path / 'x.db'}", 0.2) as game:
         game.work(every=5, most=60)
-        before = game.watching.watched[game.number].monitor.to_dict()
-        game.watching = Watching(game.clock)
+        before = monitor_of(game).to_dict()
+        game.watching = Runner(game.store, [WrongTable])
         game.answer(game.workers[0])
         read: list[int] = []
         plain = wrong_table.take
         monkeypatch.setattr(wrong_table, "take", lambda *all: (read.append(1), plain(*all)))
         game.watch()
-        after = game.watching.watched[game.number].monitor.to_dict()
+        after = monitor_of(game).to_dict()
         assert len(read) == 1
         assert after["answers"] == before["answers"] + 1
         assert after["revisions"][: len(before["revisions"])] == before["revisions"]
@@ -275,13 +256,13 @@ def test_a_state_that_does_not_follow_from_the_log_is_found(tmp_path: Any, part:
         assert told[0] == "what its answers say about its table is not the replay of its log"
 
 
-class Failing(Watching):
+class Failing(WrongTable):
     """Ends before every third commit."""
 
     calls = 0
 
-    def _apply(self, connection: Any, seen: Any) -> bool:
-        done = super()._apply(connection, seen)
+    def apply(self, connection: Any, campaign: Any, finding: Any) -> bool:
+        done = super().apply(connection, campaign, finding)
         self.calls += 1
         if self.calls % 3 == 0:
             raise RuntimeError("ended")
@@ -293,13 +274,12 @@ def test_what_could_not_be_written_is_read_again(
 ) -> None:
     """Nothing is lost and nothing told twice when a process ends before it commits."""
     found = []
-    for kind in (Watching, Failing):
+    for kind in (WrongTable, Failing):
         with live(f"sqlite:///{tmp_path / f'{kind.__name__}.db'}", 0.35, n=40) as game:
-            game.watching, watch = kind(game.clock), game.watch
+            game.watching, watch = Runner(game.store, [kind]), game.watch
 
             def again(watch: Any = watch) -> None:
-                with contextlib.suppress(RuntimeError):
-                    watch()
+                watch()
                 watch()
 
             monkeypatch.setattr(game, "watch", again)
@@ -323,7 +303,7 @@ def test_the_owners_table_is_tested_from_its_first_item_on(tmp_path: Any) -> Non
         assert 0 < facts["answers"] < game.facts()["answers"]["counted"]
         assert facts["alarms"] == []
         before = game.stored()
-        game.watching = Watching(game.clock)
+        game.watching = Runner(game.store, [WrongTable])
         game.watch()
         assert game.stored() == before
 
@@ -351,23 +331,20 @@ def test_settings_changed_later_take_effect(tmp_path: Any) -> None:
         game.work(every=5)
         assert game.revisions()
         before = game.stored()
-        game.watching = Watching(game.clock)
+        game.watching = Runner(game.store, [WrongTable])
         game.watch()
         assert game.stored() == before
 
 
-def test_a_second_process_takes_over_when_the_first_is_gone(url: str) -> None:
+def test_two_processes_read_the_same_log(url: str) -> None:
     with live(url, 0.2) as game:
         game.work(every=5, most=40)
-        first, game.watching = game.watching, Watching(game.clock)
+        first, game.watching = game.watching, Runner(game.store, [WrongTable])
         game.answer(game.workers[0])
         game.watch()
-        if not game.store.alone:  # the first may still be there
-            assert game.number not in game.watching.watched
-            game.clock.now += wrong_table.CLAIM_SECONDS + 1
-            game.watch()
-        assert game.number in game.watching.watched
-        assert first.round(game.store) in (True, False)
+        game.answer(game.workers[1])
+        first.settle()
+        game.answer(game.workers[2])
         game.work(every=5)
         assert game.agrees()
         assert len(game.activity("alarm")) == len(set(game.activity("alarm")))
@@ -395,10 +372,10 @@ def test_a_campaign_that_adapts_does_not_finish_before_its_answers_were_compared
         with live(f"sqlite:///{tmp_path / f'{adapt}.db'}", 0.1, n=5, revise=adapt) as game:
             while any(game.answer(who) for who in game.workers):
                 pass
-            game.store.write(game.maintenance.round)
+            maintain(game.store)
             assert game.status() == expected
             game.watch()
-            game.store.write(game.maintenance.round)
+            maintain(game.store)
             assert game.status() == "finished"
 
 
@@ -411,25 +388,13 @@ def test_a_table_chosen_after_the_last_answer_lets_the_campaign_finish(url: str)
         reason = {"text": "less is asked for"}
         game.store.write(lambda c: revise(c, game.number, new, reason, game.clock()))
         game.watch()
-        while game.store.write(game.maintenance.round):
-            pass
+        maintain(game.store)
         assert game.status() == "finished"
         assert game.agrees()
         before = game.stored()
-        game.watching = Watching(game.clock)
+        game.watching = Runner(game.store, [WrongTable])
         game.watch()
         assert game.stored() == before
-
-
-def test_a_claim_from_a_clock_that_was_ahead_is_taken_over(postgres: Any) -> None:
-    with live(postgres.migrated(), 0.1, n=10) as game:
-        game.answer(game.workers[0])
-        game.watch()
-        game.clock.now -= 3600
-        game.watching = Watching(game.clock)
-        game.answer(game.workers[1])
-        game.watch()
-        assert game.facts()["monitor"]["answers"] == 2
 
 
 def test_a_revision_that_is_refused_is_noted(
@@ -457,4 +422,4 @@ def test_a_campaign_whose_answers_cannot_be_compared_goes_on_unwatched(
         game.work(every=5)
         assert game.status() == "finished"
         assert game.agrees()
-    assert "is no longer watched" in caplog.text
+    assert "wrong table: campaign 1 failed" in caplog.text

@@ -11,11 +11,11 @@ pytest.importorskip(
 )
 
 
-from crowdtree.server.rules.finishing import Maintenance
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.sql import run_many
+from crowdtree.server.store.db.statements import relearn
 from crowdtree.server.store.replay.verify import verify
-from crowdtree.server.store.serving.worker_quality import relearn
+from tests.storelab import maintain
 from tests.weblab import CSV, Lab
 
 GOLD = CSV + "".join(f"g{k},gold,c4\n" for k in range(30))
@@ -29,7 +29,7 @@ def gold_worker(app: Lab, **settings: Any) -> tuple[int, Any]:
 
 
 def record(app: Lab, number: int, worker: Any) -> Any:
-    app.store.write(Maintenance(app.clock).round)
+    maintain(app.store)
     rows = app.get(f"/api/campaigns/{number}/workers").json()
     return next(row for row in rows if row["id"] == worker.id)
 

@@ -187,6 +187,7 @@ def test_the_server_sends_messages(app: Lab, receive: Any) -> None:
     worker = app.worker(number)
     while worker.work("yes"):
         pass
+    app.settle()
     assert receiver.until("campaign.finished")
     told = [json.loads(body) for _, _, body in receiver.requests]
     rows = [row["task"] for body in told for row in body["data"].get("labels", ())]

@@ -20,6 +20,7 @@ from crowdtree.server.store.audits.stored import AuditCache, AuditRow, certified
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign, tally
 from crowdtree.server.store.db.sql import run_many
+from crowdtree.server.store.db.statements import relearn
 from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import budgets, checks, items, labels
 from crowdtree.server.store.owner.revisions import revise
@@ -27,7 +28,6 @@ from crowdtree.server.store.queries.revisions import list_revisions
 from crowdtree.server.store.serving.cache import ServingCache
 from crowdtree.server.store.serving.settle import record, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
-from crowdtree.server.store.serving.worker_quality import relearn
 from crowdtree.server.store.types import JsonObject
 
 MOST_ROUNDS = 3

@@ -1,13 +1,9 @@
-"""Maintenance: apply judgements of workers, revise and finish campaigns a few items at a time."""
+"""Finishing campaigns: by the owner's wish, or when everything is labelled."""
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from typing import cast
 
-import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -16,21 +12,19 @@ from crowdtree.campaign.reasons import Reason
 from crowdtree.learning.trust import MAJORITY
 from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.rules.certificates import Certifying, FinishCheck
-from crowdtree.server.rules.revised_items import Revising
-from crowdtree.server.settings.model import Settings, stored_settings
+from crowdtree.server.rules.rule import Rule
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import note
-from crowdtree.server.store.db.campaign_row import get_campaign, tally
+from crowdtree.server.store.db.campaign_row import Campaign, CampaignStatus, get_campaign, tally
 from crowdtree.server.store.db.sql import Sql, exists, fetch_ids
+from crowdtree.server.store.db.statements import CampaignState
 from crowdtree.server.store.db.states import ItemStatus, in_states
-from crowdtree.server.store.db.tables import budgets, campaigns
+from crowdtree.server.store.db.tables import campaigns
 from crowdtree.server.store.owner.campaigns import set_status
 from crowdtree.server.store.serving.cache import ServingCache
 from crowdtree.server.store.serving.settle import record, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
-from crowdtree.server.store.serving.worker_quality import apply_judgements
 
-log = logging.getLogger("crowdtree.server.store")
 OPEN_AT_ONCE = 200
 NEW_AT_ONCE = 5000
 WITH_STATUS = Sql(
@@ -41,7 +35,10 @@ ANY_UNREAD = Sql(
     """SELECT 1 FROM answers WHERE campaign_id = :campaign AND id > COALESCE(
     (SELECT last_answer_id FROM monitors WHERE campaign_id = :campaign), 0) LIMIT 1"""
 )
-
+ANY_REVISION_UNFINISHED = Sql(
+    "SELECT 1 FROM revisions WHERE campaign_id = :campaign AND finished_at IS NULL LIMIT 1"
+)
+REASON = sa.select(campaigns.c.reason)
 
 BY_PEOPLE = {
     Reason.SKIPPED: "people could not tell",
@@ -69,51 +66,37 @@ ANNOUNCED = (CampaignReason.OUT_OF_REACH, CampaignReason.LEFT_TO_OWNER)
 """Reasons of which owners are notified."""
 
 
-class Maintenance:
-    """Revises and finishes campaigns, pauses those without money, and applies judgements."""
+class Finishing(Rule[CampaignStatus]):
+    """Finishes campaigns: those that the owner finishes, and those whose items are all labelled."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self.cache = ServingCache(clock, np.random.default_rng(0))
-        self.revising = Revising(self.cache)
-        self.certifying = Certifying(self.cache)
+    name = "finishing"
+    statuses = ("running", "finishing")
+
+    def __init__(self, cache: ServingCache) -> None:
+        super().__init__(cache)
+        self.certifying = Certifying(cache)
         self.on_strangers: dict[int, int] = {}
         """An item of each campaign that was left to its owner, to look at first the next time."""
 
-    def round(self, connection: Connection) -> bool:
-        """Do one round; true when there is more to do at once."""
-        rows = connection.execute(
-            sa.select(
-                *(
-                    campaigns.c[name]
-                    for name in ("id", "status", "reason", "reason_detail", "settings")
-                )
-            ).where(campaigns.c.status.in_(["running", "finishing"]))
-        ).all()
-        more = apply_judgements(connection, self.cache)
-        revised = self.revising.round(connection)
-        more |= any(revised.values())
-        for row in rows:
-            if row.id not in revised:  # a revision may take labels back
-                more |= self._maintain(connection, row)
-        return more
+    def look(self, connection: Connection, campaign: CampaignState) -> CampaignStatus | None:
+        """Return the status of a campaign with something to finish."""
+        if exists(connection, ANY_REVISION_UNFINISHED, campaign=campaign.id):
+            return None  # it may take labels back
+        if campaign.status == "finishing" or is_over(connection, self.cache, campaign):
+            return cast(CampaignStatus, campaign.status)
+        reason = connection.execute(REASON.where(campaigns.c.id == campaign.id)).scalar_one()
+        return "running" if reason else None
 
-    def _maintain(self, connection: Connection, row: sa.Row[Any]) -> bool:
-        """Finish or check a campaign; one that fails must not stop the others."""
-        try:
-            with connection.begin_nested():
-                if row.status == "finishing":
-                    return self._finish(connection, row.id)
-                settings = stored_settings(row.settings)
-                before = (row.reason, row.reason_detail)
-                return self._check_running(connection, row.id, settings, before)
-        except (ArithmeticError, LookupError, TypeError, ValueError):
-            log.exception("the maintenance of campaign %d failed", row.id)
+    def apply(
+        self, connection: Connection, campaign: CampaignState, finding: CampaignStatus
+    ) -> bool:
+        """Finish open items, or the campaign; or say what it waits for."""
+        found = get_campaign(connection, campaign.id)
+        if found.status != finding:
             return False
-
-    def take_opened(self) -> dict[int, int]:
-        """Count the questions that revisions have opened since the last call, by campaign."""
-        found, self.revising.opened = self.revising.opened, Counter()
-        return dict(found)
+        if finding == "finishing":
+            return self._finish(connection, campaign.id)
+        return self._check_running(connection, found)
 
     def _finish(self, connection: Connection, number: int) -> bool:
         """Label open items on the evidence so far, and set aside those never asked about."""
@@ -125,7 +108,7 @@ class Maintenance:
         if new:
             self._set_aside(connection, new)
             return True
-        set_status(connection, number, "finished", self.cache.clock(), actor="server")
+        set_status(connection, number, "finished", self.clock(), actor="server")
         return False
 
     def _some(
@@ -134,7 +117,7 @@ class Maintenance:
         return fetch_ids(connection, WITH_STATUS, campaign=number, status=int(status), most=most)
 
     def _conclude(self, connection: Connection, ids: list[int]) -> None:
-        unit = UnitOfWork(connection, self.cache, self.cache.clock())
+        unit = UnitOfWork(connection, self.cache, self.clock())
         unit.load_items(ids)
         for number in ids:
             item = unit.items[number]
@@ -146,7 +129,7 @@ class Maintenance:
 
     def _set_aside(self, connection: Connection, ids: list[int]) -> None:
         """Close items about which nobody was asked."""
-        unit = UnitOfWork(connection, self.cache, self.cache.clock())
+        unit = UnitOfWork(connection, self.cache, self.clock())
         unit.load_items(ids)
         for item in unit.items.values():
             if item.status == ItemStatus.NEW:
@@ -155,59 +138,45 @@ class Maintenance:
                 settle(unit, item, before)
         unit.write()
 
-    def _check_running(
-        self, connection: Connection, number: int, settings: Settings, before: tuple[str, str]
-    ) -> bool:
-        """Finish a campaign without open items, pause one without money; true if more is due."""
-        now = self.cache.clock()
-        unfinished = exists(connection, sql.ANY_UNFINISHED, campaign=number)
-        unfinished = unfinished or self._may_be_revised(connection, number, settings)
-        over = settings.finish.automatically and not unfinished
+    def _check_running(self, connection: Connection, campaign: Campaign) -> bool:
+        """Finish a campaign without open items, or say why not; true if more is due at once."""
+        number, now = campaign.id, self.clock()
+        over = is_over(connection, self.cache, campaign.state)
         # counted once: while a campaign waits, nothing is set aside
-        if over and not before[0] and (text := _set_aside_by_people(connection, number)):
+        if over and not campaign.reason and (text := _set_aside_by_people(connection, number)):
             reason = CampaignReason.MOSTLY_SET_ASIDE
             set_status(connection, number, "paused", now, reason, text, "server")
             note(connection, now, "skipped away", number, {"text": reason.text(text)}, "server")
             return False
-        check = self._check(connection, number, settings) if over else FinishCheck()
+        check = self._check(connection, campaign) if over else FinishCheck()
         if over and not check.reason:
             if check.claims is not None:
                 note(connection, now, "certified", number, check.claims, "server")
             set_status(connection, number, "finished", now, actor="server")
             return False
-        if (check.reason, check.detail) != before:
-            seen = {"id": number, "status": "running", "reason": before[0]}
-            seen["reason_detail"] = before[1]
-            values = {"reason": check.reason, "reason_detail": check.detail}
-            if not connection.execute(campaigns.update().filter_by(**seen).values(values)).rowcount:
-                return True  # another process was faster
-            if check.reason in ANNOUNCED:
-                text = check.reason.text(check.detail)
-                detail = {"text": text, **(check.claims or {})}
-                note(connection, now, check.reason, number, detail, "server")
-        if over or settings.money.budget is None:
-            return check.reason is CampaignReason.ASKING_AGAIN
-        budget = connection.execute(
-            sa.select(budgets).where(budgets.c.campaign_id == number)
-        ).one_or_none()
-        if (
-            budget
-            and not budget.reserved
-            and budget.spent + settings.money.price_micros > budget.cap
-        ):
-            set_status(
-                connection, number, "paused", now, CampaignReason.BUDGET_SPENT, actor="server"
-            )
-            note(connection, now, "budget spent", number, actor="server")
-        return False
+        self._say(connection, campaign, check)
+        return check.reason is CampaignReason.ASKING_AGAIN
 
-    def _check(self, connection: Connection, number: int, settings: Settings) -> FinishCheck:
+    def _say(self, connection: Connection, campaign: Campaign, check: FinishCheck) -> None:
+        """Write why a campaign goes on, once; another process may be faster."""
+        if (check.reason, check.detail) == (campaign.reason, campaign.reason_detail):
+            return
+        seen = {"id": campaign.id, "status": "running"}
+        seen |= {"reason": campaign.reason, "reason_detail": campaign.reason_detail}
+        values = {"reason": check.reason, "reason_detail": check.detail}
+        changed = connection.execute(campaigns.update().filter_by(**seen).values(values)).rowcount
+        if changed and check.reason in ANNOUNCED:
+            detail = {"text": check.reason.text(check.detail), **(check.claims or {})}
+            note(connection, self.clock(), check.reason, campaign.id, detail, "server")
+
+    def _check(self, connection: Connection, campaign: Campaign) -> FinishCheck:
         """Why a campaign whose items are all labelled does not finish."""
-        if settings.finish.max_wrong_labels is not None:
-            found = self.certifying.step(connection, number)
+        if campaign.settings.finish.max_wrong_labels is not None:
+            found = self.certifying.step(connection, campaign.id)
             if found.reason or found.claims is not None:
                 return found
-        if settings.labels.require_trusted_answer and self._rests_on_strangers(connection, number):
+        held_up = campaign.settings.labels.require_trusted_answer
+        if held_up and self._rests_on_strangers(connection, campaign.id):
             return FinishCheck(CampaignReason.LEFT_TO_OWNER)
         return FinishCheck()
 
@@ -220,11 +189,16 @@ class Maintenance:
             self.on_strangers[number] = item
         return item is not None
 
-    def _may_be_revised(self, connection: Connection, number: int, settings: Settings) -> bool:
-        """Whether answers are left that may still show that the table is wrong."""
-        if not exists(connection, ANY_UNREAD, campaign=number):
-            return False
-        return settings.table.revises(get_campaign(connection, number).policy["policy"])
+
+def is_over(connection: Connection, cache: ServingCache, campaign: CampaignState) -> bool:
+    """Whether a campaign may finish by itself: nothing is open, and no table may be revised."""
+    loaded = cache.campaign(connection, campaign)
+    if not loaded.settings.finish.automatically:
+        return False
+    if exists(connection, sql.ANY_UNFINISHED, campaign=campaign.id):
+        return False
+    unread = exists(connection, ANY_UNREAD, campaign=campaign.id)
+    return not (unread and loaded.settings.table.revises(loaded.policy.to_dict()["policy"]))
 
 
 def _set_aside_by_people(connection: Connection, number: int) -> str:

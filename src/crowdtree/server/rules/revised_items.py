@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections.abc import Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.server.reasons import CampaignReason
+from crowdtree.server.rules.rule import Rule
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.sql import Sql, exists, fetch, fetch_ids, run_many
+from crowdtree.server.store.db.statements import CampaignState, relearn
 from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import revisions, workers
 from crowdtree.server.store.owner.campaigns import pause_finished
 from crowdtree.server.store.serving.cache import ServingCache
 from crowdtree.server.store.serving.campaign import ServedCampaign
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
-from crowdtree.server.store.serving.worker_quality import relearn
 
 AT_ONCE = 200
 LOADED_AT_ONCE = 10
@@ -36,45 +37,47 @@ BEHIND = Sql(
 ANY_BEHIND = Sql(f"SELECT 1 FROM items WHERE campaign_id = :campaign AND {sql.BEHIND} LIMIT 1")
 
 
-class Revising:
+class RevisedItems(Rule[int]):
     """Replays the items of revised campaigns. Several processes take different items."""
 
+    name = "revised items"
+
     def __init__(self, cache: ServingCache) -> None:
-        self.cache = cache
+        super().__init__(cache)
         self.positions: dict[tuple[int, int, ItemStatus], int] = {}
         """Id of the item up to which a campaign, a revision and a status were searched."""
-        self.opened: Counter[int] = Counter()
-        """Questions that were opened, by campaign."""
 
-    def round(self, connection: Connection) -> dict[int, bool]:
-        """Replay some items of each campaign.
-
-        Returns the campaigns that are not finished, and whether to go on with them at once: not if
-        other processes have the rest.
-        """
+    def campaigns(self, connection: Connection) -> Sequence[CampaignState]:
+        """List the campaigns with a revision that is not finished, whatever their status."""
         unfinished = sa.select(revisions.c.campaign_id).where(revisions.c.finished_at.is_(None))
-        numbers = sorted(connection.execute(unfinished).scalars())
-        if not numbers:
-            return {}
-        states = fetch(connection, sql.CAMPAIGNS, ids=numbers)
-        found = [self.cache.campaign(connection, state) for state in states]
-        more = {
-            campaign.id: any(self._revise(connection, campaign, status) for status in REVISED)
-            for campaign in found
-        }
-        for campaign in found:
-            if not more[campaign.id] and self._finished(connection, campaign):
-                del more[campaign.id]
-        return more
+        ids = sorted(set(connection.execute(unfinished).scalars()))
+        return fetch(connection, sql.CAMPAIGNS, ids=ids) if ids else []
 
-    def _finished(self, connection: Connection, campaign: ServedCampaign) -> bool:
+    def look(self, connection: Connection, campaign: CampaignState) -> int:
+        """Return the revision to replay."""
+        return self.cache.campaign(connection, campaign).revision
+
+    def apply(self, connection: Connection, campaign: CampaignState, finding: int) -> bool:
+        """Replay some items, or finish the revision; false if other processes have the rest."""
+        (state,) = fetch(connection, sql.CAMPAIGNS, ids=[campaign.id])
+        loaded = self.cache.campaign(connection, state)
+        if loaded.revision != finding:
+            return True
+        if any(self._revise(connection, loaded, status) for status in REVISED):
+            return True
+        self._finished(connection, loaded)
+        return False
+
+    def forget(self, _campaign_id: int) -> None:
+        """Search from the beginning."""
+        self.positions.clear()
+
+    def _finished(self, connection: Connection, campaign: ServedCampaign) -> None:
         """Finish a revision, unless another process has had some of the items."""
         self.positions.clear()
         values = {"campaign": campaign.id, "revision": campaign.revision}
-        if exists(connection, ANY_BEHIND, **values):
-            return False
-        self._finish(connection, campaign)
-        return True
+        if not exists(connection, ANY_BEHIND, **values):
+            self._finish(connection, campaign)
 
     def _revise(self, connection: Connection, campaign: ServedCampaign, status: ItemStatus) -> bool:
         """Replay some items with a status; false if there are none."""
@@ -90,7 +93,7 @@ class Revising:
         )
         if not ids:
             return False
-        unit = UnitOfWork(connection, self.cache, self.cache.clock())
+        unit = UnitOfWork(connection, self.cache, self.clock())
         unit.campaigns[campaign.id] = campaign  # no need to lock its budget
         end = time.monotonic() + SECONDS_AT_ONCE
         for start in range(0, len(ids), LOADED_AT_ONCE):
@@ -100,7 +103,6 @@ class Revising:
             if time.monotonic() > end:
                 break
         unit.write()
-        self.opened.update(unit.opened)
         return True
 
     def _finish(self, connection: Connection, campaign: ServedCampaign) -> None:
@@ -110,7 +112,7 @@ class Revising:
             revisions.c.number == campaign.revision,
             revisions.c.finished_at.is_(None),
         )
-        now = self.cache.clock()
+        now = self.clock()
         changed = revisions.update().where(*mine).values(finished_at=now)
         if connection.execute(changed).rowcount:
             answered = (workers.c.campaign_id == campaign.id, workers.c.answers > 0)

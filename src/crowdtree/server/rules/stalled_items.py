@@ -14,24 +14,23 @@ next person may come tomorrow.
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.campaign.events import Concluded
 from crowdtree.campaign.fold import extend
 from crowdtree.campaign.reasons import Outcome, Reason
+from crowdtree.server.rules.rule import Rule
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.assignment import AGAIN
 from crowdtree.server.store.db.sql import Query, Sql, fetch, fetch_ids, run, run_many
+from crowdtree.server.store.db.statements import CampaignState
 from crowdtree.server.store.db.states import ItemStatus, LeaseState
-from crowdtree.server.store.db.tables import campaigns, waiting
+from crowdtree.server.store.db.tables import waiting
 from crowdtree.server.store.serving.cache import ServingCache
 from crowdtree.server.store.serving.campaign import ServedCampaign, questions_of
 from crowdtree.server.store.serving.item import LoadedItem, lines_of, load_view
@@ -42,8 +41,6 @@ AWAY_SECONDS = 900.0
 """A worker who was not seen for this long is not present."""
 TOO_FEW_PEOPLE_SECONDS = 604_800.0
 """How long an item waits at least that fewer people have seen than a label takes."""
-LOOK_SECONDS = 5.0
-log = logging.getLogger("crowdtree.server.store")
 AT_ONCE = 500
 MOST_WORKERS = 2000
 MOST_REPLAYED = 20
@@ -128,41 +125,24 @@ class Findings:
         return bool(self.stalled or self.fine or self.expired)
 
 
-class StalledItems:
+class StalledItems(Rule[Findings]):
     """Looks for stalled items, a few hundred at a time, so that large campaigns cost no more."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self.clock = clock
-        self.cache = ServingCache(clock, np.random.default_rng(0))
-        self.began = clock()
+    name = "stalled items"
+    seconds = 5.0
+    share = 0.1
+
+    def __init__(self, cache: ServingCache) -> None:
+        super().__init__(cache)
+        self.began = self.clock()
         self.positions: dict[int, int] = {}
         self.waiting_positions: dict[int, int] = {}
-        self.last = -LOOK_SECONDS
 
-    def due(self) -> bool:
-        """Whether it is time to look again."""
-        now = time.monotonic()
-        if now - self.last < LOOK_SECONDS:
-            return False
-        self.last = now
-        return True
+    def look(self, connection: Connection, campaign: CampaignState) -> Findings | None:
+        """Look at the next items of a campaign."""
+        return self._stalled(connection, self.cache.campaign(connection, campaign)) or None
 
-    def look(self, connection: Connection) -> list[Findings]:
-        """Look at the next items of each running campaign; only reads."""
-        columns = [campaigns.c[name] for name in sql.CampaignState._fields]
-        rows = connection.execute(sa.select(*columns).where(campaigns.c.status == "running")).all()
-        loaded = [self.cache.campaign(connection, sql.CampaignState(*row)) for row in rows]
-        return [found for campaign in loaded if (found := self._look_safely(connection, campaign))]
-
-    def _look_safely(self, connection: Connection, campaign: ServedCampaign) -> Findings | None:
-        """Look at a campaign; one that fails must not stop the others."""
-        try:
-            return self._look(connection, campaign)
-        except (ArithmeticError, LookupError, TypeError, ValueError):
-            log.exception("looking for stalled items of campaign %d failed", campaign.id)
-            return None
-
-    def _look(self, connection: Connection, campaign: ServedCampaign) -> Findings:
+    def _stalled(self, connection: Connection, campaign: ServedCampaign) -> Findings:
         number = campaign.id
         rows = self._candidates(connection, campaign, self.positions.get(number, 0))
         self.positions[number] = rows[-1].id if len(rows) == AT_ONCE else 0
@@ -274,15 +254,18 @@ class StalledItems:
                 found.add(row.id)
         return found
 
-    def apply(self, connection: Connection, found: Findings) -> int:
-        """Record which items are stalled, and close those stalled too long; count those."""
-        if found.fine:
-            run(connection, DROP_WAITING, ids=found.fine)
-        values = {"campaign_id": found.campaign, "since": self.clock()}
-        run_many(connection, ADD_WAITING, ({**values, "item_id": item} for item in found.stalled))
-        return self._give_up(connection, found) if found.expired else 0
+    def apply(self, connection: Connection, campaign: CampaignState, finding: Findings) -> bool:
+        """Record which items are stalled, and set aside those stalled too long."""
+        if finding.fine:
+            run(connection, DROP_WAITING, ids=finding.fine)
+        values = {"campaign_id": campaign.id, "since": self.clock()}
+        rows = ({**values, "item_id": item} for item in finding.stalled)
+        run_many(connection, ADD_WAITING, rows)
+        if finding.expired:
+            self._give_up(connection, finding)
+        return False
 
-    def _give_up(self, connection: Connection, found: Findings) -> int:
+    def _give_up(self, connection: Connection, found: Findings) -> None:
         unit = UnitOfWork(connection, self.cache, self.clock())
         unit.load_items(found.expired)  # locks them: check once more before giving up
         campaign = unit.campaigns[found.campaign]
@@ -298,9 +281,7 @@ class StalledItems:
                 settle(unit, item, before)
                 done.append(number)
         run(connection, DROP_WAITING, ids=done)
-        count = len(unit.labels)
         unit.write()
-        return count
 
 
 def _reason(unit: UnitOfWork, item: LoadedItem) -> Reason:

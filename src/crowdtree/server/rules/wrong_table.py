@@ -8,26 +8,23 @@ takes over goes on from there.
 from __future__ import annotations
 
 import json
-import logging
-import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies.monitor import GROWTH, Finding, Monitor, Occasion, Revision
 from crowdtree.policies.revising import table_of
-from crowdtree.server.store.db import statements as sql
+from crowdtree.server.rules.rule import Rule
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import get_campaign, read_policy
 from crowdtree.server.store.db.engine import is_sqlite
 from crowdtree.server.store.db.sql import Query, fetch
+from crowdtree.server.store.db.statements import CampaignState
 from crowdtree.server.store.db.tables import answers, campaigns, monitors, revisions
 from crowdtree.server.store.owner.revisions import revise
 from crowdtree.server.store.queries.monitor_log import (
@@ -41,19 +38,9 @@ from crowdtree.server.store.queries.monitor_log import (
 from crowdtree.server.store.serving.cache import ServingCache
 from crowdtree.server.store.serving.campaign import ServedCampaign
 
-if TYPE_CHECKING:
-    from crowdtree.server.store import Store
-
-log = logging.getLogger("crowdtree.server.store")
-
-_Row = sa.Row[Any]
 AT_ONCE = 1000
 SECONDS_AT_ONCE = 0.1
 """How long a look compares answers, of each campaign."""
-SLICE_SECONDS, REST_SECONDS = 0.001, 0.009
-"""While answers come in, so much is computed at a time, and requests go on for so long after it."""
-CLAIM_SECONDS = 30.0
-"""How long a process that is gone keeps others from reading the log of its campaigns."""
 FEW_FINDINGS = 3
 MOST_TEXT = 2000
 
@@ -91,8 +78,8 @@ class Watched:
         """Go on from what is stored, or begin where the table was chosen."""
         mine = monitors.c.campaign_id == past.campaign
         columns = (monitors.c.tested, monitors.c.state, monitors.c.findings)
-        row = past.connection.execute(sa.select(*columns).where(mine)).one()
-        if not row.state or row.tested != tested.revision:
+        row = past.connection.execute(sa.select(*columns).where(mine)).one_or_none()
+        if row is None or not row.state or row.tested != tested.revision:
             return cls(tested, Monitor(policy, past=past), tested.after)
         state = json.loads(row.state)
         monitor = Monitor.from_dict(policy, {**state["monitor"], "revisions": []}, past)
@@ -113,7 +100,6 @@ class Watched:
 class Seen:
     """What a look at a campaign found, to be written."""
 
-    campaign: int
     began: int
     """How far the log had been read before."""
     watched: Watched
@@ -122,81 +108,51 @@ class Seen:
     """Whether to go on at once."""
 
 
-class Watching:
-    """Reads the logs of running campaigns. Of several processes, one reads each log."""
+class WrongTable(Rule[Seen | int]):
+    """Reads the logs of running campaigns, and compares their answers with their tables.
 
-    def __init__(
-        self, clock: Callable[[], float], busy: Callable[[], bool] = lambda: False
-    ) -> None:
-        self.busy = busy
-        """Whether answers come in, which have priority."""
-        self.cache = ServingCache(clock, np.random.default_rng(0))
-        self.name = secrets.token_hex(8)
+    A campaign whose answers cannot be compared goes on without: then the finding is the line up to
+    which its log is taken as read, so that it can finish.
+    """
+
+    name = "wrong table"
+    seconds = 0.25
+
+    def __init__(self, cache: ServingCache) -> None:
+        super().__init__(cache)
         self.watched: dict[int, Watched] = {}
         self.failed: set[int] = set()
-        """Campaigns whose answers could not be compared: they go on without being watched."""
+        """Campaigns whose answers could not be compared."""
+        self.read: dict[int, int] = {}
+        """The last line that was read of each campaign."""
         self.pending: Snapshot | None = None
         self.complete = 0
         """Id up to which every line of the log can be read."""
 
-    def round(self, store: Store) -> bool:
-        """Look at each campaign and write what was found; true when there is more to read."""
-        try:
-            return self._round(store)
-        except BaseException:
-            self.watched.clear()  # what was not written is read again
-            raise
-
-    def _round(self, store: Store) -> bool:
-        unclaimed, found = store.read(self._look)
-        if unclaimed:
-            store.write(lambda connection: self._claim(connection, unclaimed))
-        for number in self.failed:
-            store.write(partial(self._pass_over, number=number))
-        for seen in found:
-            if not store.write(partial(self._apply, seen=seen)):
-                del self.watched[seen.campaign]
-        return bool(unclaimed) or any(seen.more for seen in found)
-
-    # ---------------------------------------------------------------- looking
-
-    def _look(self, connection: Connection) -> tuple[list[int], list[Seen]]:
-        """Compare new answers; returns campaigns to claim, and what was found in claimed ones."""
+    def campaigns(self, connection: Connection) -> Sequence[CampaignState]:
+        """List running campaigns, and finished ones of which a few lines are left to read."""
         self._find_complete(connection)
         rows = connection.execute(_to_watch()).all()
-        now = self.cache.clock()
-        alone = is_sqlite(connection)
-        unclaimed = [row.id for row in rows if self._may_claim(row, now, alone)]
-        held = [row for row in rows if row.holder == self.name]
-        self.watched = {row.id: self.watched[row.id] for row in held if row.id in self.watched}
-        found = [self._compared(connection, row) for row in held if row.id not in self.failed]
-        return unclaimed, [seen for seen in found if seen is not None]
+        self.read = {row.id: row.last_answer_id or 0 for row in rows}
+        self.watched = {row.id: self.watched[row.id] for row in rows if row.id in self.watched}
+        return [CampaignState(row.id, row.version, row.status) for row in rows]
 
-    def _compared(self, connection: Connection, row: _Row) -> Seen | None:
-        """Compare new answers; a campaign on which that fails does not stop the others."""
-        try:
-            return self._compare(connection, row)
-        except (CrowdtreeError, ArithmeticError, LookupError, TypeError, ValueError):
-            log.exception("campaign %s is no longer watched", row.id)
-            self.failed.add(row.id)
+    def look(self, connection: Connection, campaign: CampaignState) -> Seen | int | None:
+        """Compare new answers."""
+        began = self.read[campaign.id]
+        if began >= self.complete:
             return None
+        if campaign.id in self.failed:
+            return self.complete
+        try:
+            return self._compare(connection, campaign, began)
+        except (CrowdtreeError, ArithmeticError, LookupError, TypeError, ValueError):
+            self.failed.add(campaign.id)
+            raise
 
-    def _pass_over(self, connection: Connection, number: int) -> None:
-        """Take the log of a campaign as read, so that the campaign can finish."""
-        mine = (monitors.c.campaign_id == number, monitors.c.holder == self.name)
-        done = monitors.c.last_answer_id < self.complete
-        connection.execute(
-            monitors.update().where(*mine, done).values(last_answer_id=self.complete)
-        )
-
-    def _may_claim(self, row: _Row, now: float, alone: bool) -> bool:
-        """Whether nobody reads the log of a campaign, or this claim has to be renewed."""
-        if row.holder is None:
-            return True
-        mine = row.holder == self.name
-        least = now + CLAIM_SECONDS / 2 if mine else now
-        # A claim from a clock that was ahead does not last longer than others.
-        return (alone and not mine) or not least <= row.until <= now + CLAIM_SECONDS
+    def forget(self, campaign_id: int) -> None:
+        """Read again what was not written."""
+        self.watched.pop(campaign_id, None)
 
     def _find_complete(self, connection: Connection) -> None:
         """Find the id up to which the log is complete.
@@ -217,37 +173,29 @@ class Watching:
         elif self.pending is None:
             self.pending = now
 
-    def _compare(self, connection: Connection, row: _Row) -> Seen | None:
+    def _compare(self, connection: Connection, state: CampaignState, began: int) -> Seen | None:
         """Compare new answers of a campaign with its table, up to a revision or the time limit."""
-        if row.last_answer_id >= self.complete:
-            return None
-        state = sql.CampaignState(row.id, row.version, row.status)
         campaign = self.cache.campaign(connection, state)
         watched, past = self._monitor(connection, campaign)
         stored = _stored_revisions(connection, campaign, watched)
-        begin = time.monotonic()
-        end = begin + SECONDS_AT_ONCE
-        lines = lines_after(connection, row.id, watched.position, self.complete, AT_ONCE)
+        end = time.monotonic() + SECONDS_AT_ONCE
+        lines = lines_after(connection, campaign.id, watched.position, self.complete, AT_ONCE)
         made: Revision | None = None
         for line in lines:
             take(watched.monitor, past, line)
             watched.position = line.id
             if line.id in stored:
                 watched.monitor.adopt(stored[line.id])
-            elif reason := _due(watched, row.status):
+            elif reason := _due(watched, state.status):
                 made = watched.monitor.revise(reason)
-            now = time.monotonic()
-            if made is not None or now > end:
+            if made is not None or time.monotonic() > end:
                 break
-            if now > begin + SLICE_SECONDS and self.busy():
-                time.sleep(REST_SECONDS)
-                begin = time.monotonic()
-        if not lines and watched.position <= row.last_answer_id:
+        if not lines and watched.position <= began:
             return None
         # Nothing to read after the choice of a table passes over the lines before it.
         more = bool(lines) and (watched.position < lines[-1].id or len(lines) == AT_ONCE)
         _find(watched, made is not None)
-        return Seen(row.id, row.last_answer_id, watched, made, more)
+        return Seen(began, watched, made, more)
 
     def _monitor(
         self, connection: Connection, campaign: ServedCampaign
@@ -272,32 +220,22 @@ class Watching:
 
     # ---------------------------------------------------------------- writing
 
-    def _claim(self, connection: Connection, ids: Sequence[int]) -> None:
-        """Claim campaigns whose logs nobody reads; on SQLite there is no other process."""
-        now = self.cache.clock()
-        known = set(connection.execute(sa.select(monitors.c.campaign_id)).scalars())
-        for number in ids:
-            if number not in known:
-                connection.execute(_ADD, {"campaign": number})
-        mine = sa.or_(monitors.c.holder == self.name, sa.literal(is_sqlite(connection)))
-        free = sa.or_(mine, sa.not_(monitors.c.until.between(now, now + CLAIM_SECONDS)))
-        connection.execute(
-            monitors.update()
-            .where(monitors.c.campaign_id.in_(ids), free)
-            .values(holder=self.name, until=now + CLAIM_SECONDS)
-        )
-
-    def _apply(self, connection: Connection, seen: Seen) -> bool:
+    def apply(self, connection: Connection, campaign: CampaignState, finding: Seen | int) -> bool:
         """Write what was found, unless another process or an owner was faster."""
-        number, watched = seen.campaign, seen.watched
-        if seen.revision is not None:
-            get_campaign(connection, number, lock=True)
+        number = campaign.id
         mine = monitors.c.campaign_id == number
+        if isinstance(finding, Seen) and finding.revision is not None:
+            get_campaign(connection, number, lock=True)
+        connection.execute(_ADD, {"campaign": number})
+        if isinstance(finding, int):
+            passed = monitors.update().where(mine, monitors.c.last_answer_id < finding)
+            connection.execute(passed.values(last_answer_id=finding))
+            return False
+        seen, watched = finding, finding.watched
         row = connection.execute(sa.select(monitors).where(mine).with_for_update()).one()
-        if (row.holder, row.last_answer_id) != (self.name, seen.began):
-            return False
-        if tested(connection, number) != watched.tested:
-            return False
+        if row.last_answer_id != seen.began or tested(connection, number) != watched.tested:
+            self.forget(number)
+            return True
         known = json.loads(row.alarms) if row.tested == watched.tested.revision else []
         alarms = watched.monitor.alarms
         now = self.cache.clock()
@@ -305,7 +243,7 @@ class Watching:
             detail = {"text": str(alarm), **alarm._asdict()}
             note(connection, now, "alarm", number, detail, "server")
         if seen.revision is not None:
-            self._revise(connection, seen, seen.revision, now)
+            self._revise(connection, number, seen, now)
         values = {
             "last_answer_id": watched.position,
             "tested": watched.tested.revision,
@@ -315,10 +253,12 @@ class Watching:
             "findings": json.dumps([{**f._asdict(), "text": str(f)} for f in watched.findings]),
         }
         connection.execute(monitors.update().where(mine).values(**values))
-        return True
+        return seen.more
 
-    def _revise(self, connection: Connection, seen: Seen, revision: Revision, now: float) -> None:
+    def _revise(self, connection: Connection, number: int, seen: Seen, now: float) -> None:
         """Revise the campaign; what makes that impossible goes to the activity log."""
+        revision = seen.revision
+        assert revision is not None
         reason = {
             "text": _words(seen.watched, revision),
             "why": revision.reason,
@@ -327,9 +267,9 @@ class Watching:
         }
         policy = seen.watched.monitor.policy
         try:
-            revise(connection, seen.campaign, policy, reason, now, "server")
+            revise(connection, number, policy, reason, now, "server")
         except CrowdtreeError as error:
-            note(connection, now, "not revised", seen.campaign, {"text": str(error)}, "server")
+            note(connection, now, "not revised", number, {"text": str(error)}, "server")
 
 
 _ADD = sa.text(
@@ -342,8 +282,8 @@ def _to_watch() -> sa.Select[Any]:
     last = sa.select(sa.func.max(answers.c.id)).where(answers.c.campaign_id == campaigns.c.id)
     unread = last.scalar_subquery() > monitors.c.last_answer_id
     ended = sa.and_(campaigns.c.status == "finished", unread)
-    columns = [campaigns.c[name] for name in sql.CampaignState._fields]
-    columns += [monitors.c[name] for name in ("last_answer_id", "holder", "until")]
+    columns = [campaigns.c[name] for name in CampaignState._fields]
+    columns.append(monitors.c.last_answer_id)
     joined = campaigns.outerjoin(monitors, monitors.c.campaign_id == campaigns.c.id)
     running = campaigns.c.status == "running"
     return sa.select(*columns).select_from(joined).where(sa.or_(running, ended))

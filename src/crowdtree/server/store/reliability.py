@@ -91,3 +91,19 @@ def used_skill(skill: float, precision: float, variance: float) -> float:
     if told <= 0 or variance <= 0:
         return 0.0
     return skill * precision / (told + 1 / variance)
+
+
+def outcome_counts(
+    problem: Problem, question: int, value: int, cls: int, gold: bool
+) -> dict[str, int]:
+    """What an answer adds to the counts of a worker, given the class of the item.
+
+    >>> problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
+    >>> outcome_counts(problem, 0, 1, 1, gold=True), outcome_counts(problem, 0, 1, 0, gold=False)
+    ({'gold_asked': 1, 'gold_right': 1}, {'judged': 1, 'agreed': 0})
+    """
+    truth = int(problem.outcome[question, cls])
+    if truth == DASH:
+        return {}
+    asked, right = ("gold_asked", "gold_right") if gold else ("judged", "agreed")
+    return {asked: 1, right: int(value == truth)}

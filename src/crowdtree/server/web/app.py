@@ -16,7 +16,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp
 
 from crowdtree.server.store import ExpireLeases, Store
-from crowdtree.server.web import background, pages
+from crowdtree.server.web import pages
 from crowdtree.server.web.api import (
     audits,
     corrections,
@@ -56,7 +56,7 @@ class Application(FastAPI):
 
 
 def create_app(store: Store, options: Options | None = None, **changes: Any) -> FastAPI:
-    """Make the application on a store.
+    """Make the application on a store. It runs no rules: a :class:`Runner` beside it does.
 
     Parameters
     ----------
@@ -132,9 +132,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _tasks(state: AppState, deliveries: Deliveries) -> list[Coroutine[None, None, None]]:
     return [
         _every(SWEEP_SECONDS, lambda: state.store.aask(ExpireLeases())),
-        _every(SWEEP_SECONDS, lambda: background.maintain(state)),
-        _every(background.WATCH_SECONDS, lambda: background.watch(state)),
-        _every(SWEEP_SECONDS, lambda: background.assess(state)),
         _every(SWEEP_SECONDS, deliveries.start_due),
     ]
 

@@ -1,4 +1,7 @@
-"""Running the server: one process on SQLite, one or more on PostgreSQL."""
+"""Running the server: one process for requests on SQLite, one or more on PostgreSQL.
+
+A further process runs the rules of the campaigns.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import os
 import socket
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +31,7 @@ from crowdtree.server.web.http_server import behind_proxy, call_when_ready, http
 from crowdtree.server.web.logs import LogFormat, configure
 from crowdtree.server.web.processes import allow_connections, end_with_parent
 from crowdtree.server.web.request_metrics import SHARED
+from crowdtree.server.web.runner_process import KeptProcess, run_rules
 from crowdtree.server.web.secret_key import SecretKey
 
 if TYPE_CHECKING:
@@ -149,7 +154,8 @@ def run(serving: Serving, announce: Callable[[str], None]) -> None:
         link = owner_link(store, serving.base, retire=True)
     os.environ[VARIABLE] = json.dumps(asdict(serving))
     configure(serving.access_log, serving.log_format)
-    _serve(serving, address, lambda: announce(link))
+    with closing(KeptProcess(run_rules, serving.database, serving.log_format)):
+        _serve(serving, address, lambda: announce(link))
 
 
 def _serve(serving: Serving, address: str, announce: Callable[[], None]) -> None:

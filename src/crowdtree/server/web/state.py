@@ -11,10 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crowdtree.server.media import MediaFiles, open_media
-from crowdtree.server.rules.finishing import Maintenance
-from crowdtree.server.rules.stalled_items import StalledItems
-from crowdtree.server.rules.trust import Trusting
-from crowdtree.server.rules.wrong_table import Watching
 from crowdtree.server.store import Store
 from crowdtree.server.store.db.campaign_row import Campaign
 from crowdtree.server.store.types import AnyPolicy
@@ -31,10 +27,8 @@ FAILURES_PER_MINUTE = 20
 """Failed logins allowed per address per minute."""
 RELEASES_PER_HOUR = 30
 """How often per hour a worker can give questions back: pages do so when they are closed."""
-POLL_SECONDS = {True: 10.0, False: 3.0}
-"""Seconds between polls of a waiting worker that nobody wakes: with a single server process, and
-with several, where another process may have opened a question."""
-
+POLL_SECONDS = 3.0
+"""Between polls of a waiting worker: another process may have opened a question."""
 TRIES = 5
 """Waiting workers that are offered a new question in turn, before it is left to the next poll."""
 
@@ -141,18 +135,12 @@ class AppState:
     join_limit: RateLimit = field(init=False)
     secret_key: SecretKey = field(init=False)
     templates: Environment | None = None
-    maintenance: Maintenance = field(init=False)
-    stalled: StalledItems = field(init=False)
-    watching: Watching = field(init=False)
     readiness: Readiness = field(init=False)
-    trusting: Trusting = field(init=False)
     plans: PlanCache = field(default_factory=PlanCache)
     policies: dict[tuple[int, int], AnyPolicy] = field(default_factory=dict)
     charts: dict[tuple[int, float, int], str] = field(default_factory=dict)
     """Charts of audits: by campaign, start and number of checks."""
     media: MediaFiles | None = field(init=False)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-    """Something was written since the last look at the answers."""
     loop: asyncio.AbstractEventLoop | None = None
     stopping: bool = False
     """The server is shutting down: streams and long polls end."""
@@ -161,16 +149,12 @@ class AppState:
         self.join_limit = RateLimit(self.options.joins_per_minute, 60.0)
         self.secret_key = SecretKey(self.options.key_file)
         self.media = open_media(self.options.media)
-        self.maintenance = Maintenance(self.store.clock)
-        self.stalled = StalledItems(self.store.clock)
-        self.watching = Watching(self.store.clock, self.changed.is_set)
         self.readiness = Readiness(self.store)
-        self.trusting = Trusting(self.store.clock)
 
     @property
     def poll_seconds(self) -> float:
         """Seconds until a waiting worker polls again, with jitter."""
-        return POLL_SECONDS[self.store.alone] * random.uniform(0.8, 1.2)
+        return POLL_SECONDS * random.uniform(0.8, 1.2)
 
     @property
     def now(self) -> float:
@@ -195,12 +179,8 @@ class AppState:
     def listen(self, loop: asyncio.AbstractEventLoop) -> Callable[[dict[int, int]], None]:
         """Make the listener that passes changes from the store's threads to the event loop."""
 
-        def told(opened: dict[int, int]) -> None:
-            self.waiters.wake(opened)
-            self.changed.set()
-
         def changed(opened: dict[int, int]) -> None:
             if not loop.is_closed():
-                loop.call_soon_threadsafe(told, opened)
+                loop.call_soon_threadsafe(self.waiters.wake, opened)
 
         return changed

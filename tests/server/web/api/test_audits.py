@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 import crowdtree as ct
-from tests.weblab import Lab, lab, until
+from tests.weblab import Lab, lab
 
 
 @pytest.fixture
@@ -128,12 +128,14 @@ def test_the_link_opens_the_page_and_leaves_the_address(app: Lab) -> None:
 def test_a_campaign_that_must_be_certified_waits_and_says_so(app: Lab) -> None:
     number = labelled(app, max_wrong_labels=0.3)
     path = f"/api/campaigns/{number}"
-    assert until(lambda: app.get(path).json()["status_reason"]) == "waiting for checks"
+    app.settle()
+    assert app.get(path).json()["status_reason"] == "waiting for checks"
     page = app.get(f"/c/{number}").text
     assert "All items have their label; waiting for checks." in page
     assert f"/c/{number}/audit" in page
     assert check(app, number, auditor(app, number))
-    assert until(lambda: app.get(path).json()["status"] == "finished")
+    app.settle()
+    assert app.get(path).json()["status"] == "finished"
     assert "certified at most" in app.get(f"/c/{number}").text
 
 
@@ -142,18 +144,21 @@ def test_a_bound_out_of_reach_says_what_to_do(app: Lab) -> None:
     path = f"/api/campaigns/{number}"
     spent = {"budget": app.get(path).json()["spent"]}
     app.client.patch(f"{path}/settings", json={"money": spent}, headers=app.owner)
-    assert until(lambda: app.get(path).json()["status_reason"]) == "waiting for checks"
+    app.settle()
+    assert app.get(path).json()["status_reason"] == "waiting for checks"
     who = auditor(app, number)
     for _ in range(2):
         found = app.post("/api/auditor/next", headers=who).json()
         app.post("/api/auditor/record", {"item": found["number"], "truth": None}, headers=who)
-    assert until(lambda: "cannot" in app.get(path).json()["status_reason"])
+    app.settle()
+    assert "cannot" in app.get(path).json()["status_reason"]
     assert "Change that setting, or finish now" in app.get(f"/c/{number}").text
     audit = app.get(f"/c/{number}/audit").text
     assert "Nobody could tell" in audit
     assert "every one that a check finds is corrected" in audit
     assert app.post(f"{path}/finish").status_code == 200  # the owner decides
-    assert until(lambda: app.get(path).json()["status"] == "finished")
+    app.settle()
+    assert app.get(path).json()["status"] == "finished"
 
 
 def test_the_page_starts_an_audit_in_percent(app: Lab) -> None:

@@ -8,24 +8,19 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from tests.weblab import Lab, until
+from tests.weblab import Lab
 
 
 def settled(lab: Lab, number: int) -> Any:
-    """Wait until the items are replayed; returns the progress."""
-
-    def found() -> Any:
-        read = lab.get(f"/api/campaigns/{number}").json()
-        return read if (read["revision"] or {}).get("finished_at", 1) is not None else None
-
-    return until(found)
+    """Let the items be replayed; returns the progress."""
+    lab.settle()
+    return lab.get(f"/api/campaigns/{number}").json()
 
 
 @pytest.fixture
 def spoiled(app: Lab) -> Any:
     """A campaign that three people have labelled; the answers of the first are all no."""
     rows = "task,text\n" + "".join(f"i{k},x\n" for k in range(6))
-    # The server may notice by itself, on a slow machine before the test does something.
     number = app.campaign(items=rows, settings={"pause_suspects": False})
     people = [app.worker(number, name) for name in ("ann", "bob", "eve")]
     for _ in range(12):

@@ -12,13 +12,15 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 from crowdtree.server.store.replay.verify import verify
-from tests.weblab import Lab, until
+from tests.weblab import Lab
 
 
 def finish(app: Lab, number: int) -> Any:
     app.post(f"/api/campaigns/{number}/finish")
-    assert until(lambda: app.get(f"/api/campaigns/{number}").json()["status"] == "finished")
-    return app.get(f"/api/campaigns/{number}").json()
+    app.settle()
+    found = app.get(f"/api/campaigns/{number}").json()
+    assert found["status"] == "finished"
+    return found
 
 
 def test_a_campaign_from_upload_to_labels(app: Lab) -> None:
@@ -28,8 +30,8 @@ def test_a_campaign_from_upload_to_labels(app: Lab) -> None:
     while busy:
         done = [worker.work() for worker in workers]
         busy = any(done)
-    found = until(lambda: app.get(f"/api/campaigns/{number}").json()["status"] == "finished")
-    assert found
+    app.settle()
+    assert app.get(f"/api/campaigns/{number}").json()["status"] == "finished"
     rows = list(csv.DictReader(io.StringIO(app.get(f"/api/campaigns/{number}/labels").text)))
     assert sorted(row["task"] for row in rows) == sorted(f"i{k}" for k in range(20))
     assert {row["label"] for row in rows} == {"c4"}  # everybody said yes to T1
@@ -85,7 +87,8 @@ def test_a_running_campaign_is_revised(app: Lab) -> None:
     more = {"policy": {"example": "table1", "workers": 40}, "reason": "to be sure"}
     made = app.post(f"{path}/revise", more)
     assert made.json() == {"revision": 1}
-    assert until(lambda: app.get(path).json()["revision"]["finished_at"])
+    app.settle()
+    assert app.get(path).json()["revision"]["finished_at"]
     found = app.get(path).json()
     assert (found["items"]["open"], found["spent"]) == (20, before["spent"])
     rows = app.get(f"{path}/revisions").json()

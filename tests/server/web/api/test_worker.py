@@ -187,7 +187,8 @@ def test_gold_identifies_and_pauses_unreliable_workers(app: Lab) -> None:
             right = truth.get(task["question"]["name"], "no")
             wrong = "no" if right == "yes" else "yes"
             worker.answer(task["lease"], right if worker is good else wrong)
-    assert until(lambda: bad.next()["reason"] == "worker paused")
+    app.settle()
+    assert bad.next()["reason"] == "worker paused"
     rows = {row["id"]: row for row in app.get(f"/api/campaigns/{number}/workers").json()}
     assert rows[bad.id]["status"] == "paused"
     assert "reliability" in rows[bad.id]["status_reason"]
@@ -232,7 +233,8 @@ def test_the_budget_is_never_exceeded(app: Lab) -> None:
             worker.work()
     found = app.get(f"/api/campaigns/{number}").json()
     assert found["spent"] == pytest.approx(0.5)
-    assert until(lambda: app.get(f"/api/campaigns/{number}").json()["status"] == "paused")
+    app.settle()
+    assert app.get(f"/api/campaigns/{number}").json()["status"] == "paused"
     app.client.patch(
         f"/api/campaigns/{number}/settings", json={"money": {"budget": 1.0}}, headers=app.owner
     )

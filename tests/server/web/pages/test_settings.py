@@ -21,7 +21,7 @@ from crowdtree.server.settings.words import kind_of, read_value, write_value
 from crowdtree.server.store.db.tables import campaigns
 from crowdtree.server.web.pages.setting_form import FORM
 from tests.short import full, settings_of
-from tests.weblab import Lab, lab, until
+from tests.weblab import Lab, lab
 
 WEB = Path(files.__file__).parents[1] / "server" / "web"
 
@@ -224,4 +224,5 @@ def test_a_stored_number_out_of_range_breaks_nothing(app: Lab) -> None:
     while worker.work():
         pass
     status = f"/api/campaigns/{other}"
-    assert until(lambda: app.get(status).json()["status"] == "finished")
+    app.settle()
+    assert app.get(status).json()["status"] == "finished"

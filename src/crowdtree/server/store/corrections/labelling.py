@@ -28,12 +28,12 @@ from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.server.store.db.sql import fetch, run_many
+from crowdtree.server.store.db.statements import relearn
 from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import audits
 from crowdtree.server.store.owner.campaigns import pause_finished
 from crowdtree.server.store.serving.settle import hold_back, record, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
-from crowdtree.server.store.serving.worker_quality import relearn
 
 
 class LabelledByHand(TypedDict):

@@ -12,9 +12,9 @@ from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import get_campaign, touch
 from crowdtree.server.store.db.sql import run_many
+from crowdtree.server.store.db.statements import relearn
 from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.serving.settle import record, settle
-from crowdtree.server.store.serving.worker_quality import relearn
 
 
 def withdraw(

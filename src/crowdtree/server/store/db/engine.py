@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine, make_url
@@ -17,6 +19,8 @@ from crowdtree.io.private import make_private, open_private
 from crowdtree.server.store.db.tables import SCHEMA_VERSION, metadata, schema_version
 
 BUSY_SECONDS = 30
+RETRY_SECONDS = 0.001
+"""Between two attempts to write to SQLite while another process does."""
 EMPTYING = 1000
 """Milliseconds that emptying the log may hold up those who write, while others read."""
 PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
@@ -86,12 +90,35 @@ def _sqlite_engine(url: sa.URL) -> Engine:
 
     @sa.event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        # IMMEDIATE takes the write lock at the start, so that a transaction never fails halfway
-        # with "database is locked".
-        reading = connection.get_execution_options().get("reading")
-        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+        if connection.get_execution_options().get("reading"):
+            connection.exec_driver_sql("BEGIN")
+        else:
+            begin_writing(connection)
 
     return engine
+
+
+def begin_writing(connection: Connection) -> None:
+    """Take the write lock, so that a transaction never fails halfway with "database is locked".
+
+    SQLite itself looks for a lock that another process holds every 100 ms, and would starve beside
+    one that writes all the time.
+    """
+    driver = cast(sqlite3.Connection, connection.connection.dbapi_connection)
+    end = time.monotonic() + BUSY_SECONDS
+    driver.execute("PRAGMA busy_timeout=0").close()
+    try:
+        while True:
+            try:
+                driver.execute("BEGIN IMMEDIATE").close()
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
+                    raise
+                time.sleep(RETRY_SECONDS)
+            else:
+                return
+    finally:
+        driver.execute(f"PRAGMA busy_timeout={1000 * BUSY_SECONDS}").close()
 
 
 def empty_log(engine: Engine) -> None:

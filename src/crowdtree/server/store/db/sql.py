@@ -19,7 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 
 from sqlalchemy.engine import Connection
 
-from crowdtree.server.store.db.engine import is_sqlite
+from crowdtree.server.store.db.engine import begin_writing, is_sqlite
 
 Values = Mapping[str, object]
 PIECE = 2000
@@ -261,7 +261,7 @@ def transaction(connection: Connection) -> Iterator[None]:
         with driver.pipeline(), connection.begin():
             yield
         return
-    driver.execute("BEGIN IMMEDIATE", {})
+    begin_writing(connection)
     try:
         yield
         driver.commit()

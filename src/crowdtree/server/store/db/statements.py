@@ -502,6 +502,11 @@ RELEARN = -1
 """Value of `gold` in a judgement that says: recompute the record from the log."""
 
 
+def relearn(worker: int) -> Judgement:
+    """Make the judgement that has a worker's record recomputed from the log."""
+    return Judgement(worker, question=0, value=0, cls=0, error=0.0, gold=RELEARN)
+
+
 class WorkerRecord(NamedTuple):
     """What has been learned about a worker."""
 
@@ -530,11 +535,6 @@ ADD_TO_WORKER = many(
 )
 ADD_LAPSES = many("UPDATE workers SET lapses = workers.lapses + :lapses WHERE id = :id")
 ADD_JUDGEMENT = many(insert("judgements", Judgement))
-TAKE_JUDGEMENTS = Query(
-    Judgement,
-    """DELETE FROM judgements WHERE id IN (SELECT id FROM judgements ORDER BY id LIMIT :most
-    {skip judgements}) RETURNING worker_id, question, value, cls, error, gold""",
-)
 LOCK_RECORDS = Query(
     WorkerRecord,
     """SELECT id, campaign_id, status, reason, skill, precision, used_skill, gold_right,

@@ -16,7 +16,7 @@ from sqlalchemy.types import TypeEngine
 
 from crowdtree.server.store.db.states import LIVE_LEASES, LeaseState
 
-SCHEMA_VERSION = "5"
+SCHEMA_VERSION = "6"
 """To be increased with every change of the tables."""
 metadata = sa.MetaData(
     naming_convention={
@@ -126,11 +126,10 @@ exclusions = sa.Table(
 )
 
 # What the answers say about the table of a campaign. Written only by
-# crowdtree.server.rules.wrong_table; all but `holder` and `until` follows from the log and
-# the revisions. `last_answer_id` is the last line that was read, `tested` the number of the
-# revision whose table is tested, `state` what the monitor has computed from the lines so far
-# (crowdtree.server.store.replay.monitors checks it). Until the time `until` the log is read by
-# `holder`.
+# crowdtree.server.rules.wrong_table; it follows from the log and the revisions. `last_answer_id` is
+# the last line that was read, `tested` the number of the revision whose table is tested, `state`
+# what the monitor has computed from the lines so far (crowdtree.server.store.replay.monitors checks
+# it).
 monitors = sa.Table(
     "monitors",
     metadata,
@@ -141,8 +140,6 @@ monitors = sa.Table(
     _text("alarms", "[]"),
     _text("findings", "[]"),
     _text("state"),
-    _text("holder"),
-    _number("until", sa.Float),
 )
 
 budgets = sa.Table(

@@ -17,10 +17,10 @@ from crowdtree.server.store.db.sql import Sql, exists, fetch_ids
 from crowdtree.server.store.db.statements import RELEARN, REVISING
 from crowdtree.server.store.db.states import ITEM_STATUSES, LIVE_LEASES, ItemStatus
 from crowdtree.server.store.db.tables import budgets, judgements, workers
+from crowdtree.server.store.reliability import outcome_counts
 from crowdtree.server.store.replay.rows import StoredItem
 from crowdtree.server.store.serving.campaign import ServedCampaign, moves_of
 from crowdtree.server.store.serving.record import is_accepted
-from crowdtree.server.store.serving.worker_quality import outcome_counts
 
 RECORD = ("answers", "accepted", "skips", "overdue", "earned")
 LEARNED = ("gold_right", "gold_asked", "agreed", "judged")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -11,16 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
-from crowdtree.core.problem import DASH, Problem
+from crowdtree.core.problem import Problem
 from crowdtree.learning.worker_tracker import WorkerTracker
 from crowdtree.server.reasons import WorkerReason
+from crowdtree.server.rules.rule import Rule
 from crowdtree.server.store.db import statements as sql
-from crowdtree.server.store.db.sql import Query, Sql, exists, fetch, run, run_many
-from crowdtree.server.store.db.statements import RELEARN, Judgement, WorkerRecord
+from crowdtree.server.store.db.sql import Query, Sql, exists, fetch, fetch_ids, run, run_many
+from crowdtree.server.store.db.statements import (
+    RELEARN,
+    CampaignState,
+    Judgement,
+    WorkerRecord,
+    relearn,
+)
 from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.worker_status import change_status
-from crowdtree.server.store.reliability import expected_right, skill_variance, used_skill
-from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.reliability import (
+    expected_right,
+    outcome_counts,
+    skill_variance,
+    used_skill,
+)
 from crowdtree.server.store.serving.campaign import ServedCampaign
 
 AT_ONCE = 1000
@@ -53,6 +64,16 @@ DROP_PENDING = Sql(
     """DELETE FROM judgements WHERE id IN
     (SELECT id FROM judgements WHERE worker_id = :worker {skip judgements})"""
 )
+WITH_JUDGEMENTS = Sql(
+    "SELECT DISTINCT workers.campaign_id FROM judgements JOIN workers ON workers.id = worker_id"
+)
+TAKE_JUDGEMENTS = Query(
+    Judgement,
+    """DELETE FROM judgements WHERE id IN (SELECT judgements.id FROM judgements
+    JOIN workers ON workers.id = judgements.worker_id WHERE workers.campaign_id = :campaign
+    ORDER BY judgements.id LIMIT :most {skip judgements})
+    RETURNING worker_id, question, value, cls, error, gold""",
+)
 ANY_PENDING = Sql("SELECT 1 FROM judgements WHERE worker_id = :worker LIMIT 1")
 JUDGEMENTS_IN_LOG = Query(
     Judgement,
@@ -71,47 +92,62 @@ JUDGEMENTS_IN_LOG = Query(
 )
 
 
-def apply_judgements(connection: Connection, cache: ServingCache) -> bool:
-    """Apply the waiting judgements to the workers' rows; true when there may be more."""
-    taken = fetch(connection, sql.TAKE_JUDGEMENTS, most=AT_ONCE)
-    by_worker: dict[int, list[Judgement]] = {}
-    for judgement in taken:
-        by_worker.setdefault(judgement.worker_id, []).append(judgement)
-    if not by_worker:
-        return False
-    records = fetch(connection, sql.LOCK_RECORDS, ids=sorted(by_worker))
-    numbers = sorted({record.campaign_id for record in records})
-    campaigns = {
-        state.id: cache.campaign(connection, state)
-        for state in fetch(connection, sql.CAMPAIGNS, ids=numbers)
-    }
-    judged: dict[int, list[Judged]] = {number: [] for number in numbers}
-    later, read = [], 0
+class Reliability(Rule[int]):
+    """Learns from judgements of answers how reliable workers are."""
+
+    name = "reliability"
+
+    def campaigns(self, connection: Connection) -> Sequence[CampaignState]:
+        """List the campaigns with judgements that wait, whatever their status."""
+        ids = fetch_ids(connection, WITH_JUDGEMENTS)
+        return fetch(connection, sql.CAMPAIGNS, ids=ids) if ids else []
+
+    def look(self, _connection: Connection, _campaign: CampaignState) -> int:
+        """Return how many judgements to take at once."""
+        return AT_ONCE
+
+    def apply(self, connection: Connection, campaign: CampaignState, finding: int) -> bool:
+        """Apply waiting judgements to the workers' rows."""
+        taken = fetch(connection, TAKE_JUDGEMENTS, campaign=campaign.id, most=finding)
+        by_worker: dict[int, list[Judgement]] = {}
+        for judgement in taken:
+            by_worker.setdefault(judgement.worker_id, []).append(judgement)
+        if not by_worker:
+            return False
+        records = fetch(connection, sql.LOCK_RECORDS, ids=sorted(by_worker))
+        (state,) = fetch(connection, sql.CAMPAIGNS, ids=[campaign.id])
+        loaded = self.cache.campaign(connection, state)
+        judged, later = _evidence(connection, loaded, records, by_worker)
+        rows, spread = [], _spread(connection, campaign.id)
+        for learned in _learned(loaded, judged):
+            used = used_skill(learned.skill, learned.precision, spread)
+            rows.append(learned._replace(used_skill=used))
+            _pause_if_unreliable(connection, loaded, learned)
+        run_many(connection, sql.SAVE_RECORD, (row._asdict() for row in rows))
+        run_many(connection, sql.ADD_JUDGEMENT, (row._asdict() for row in later))
+        return bool(later) or len(taken) == finding
+
+
+def _evidence(
+    connection: Connection,
+    campaign: ServedCampaign,
+    records: Sequence[WorkerRecord],
+    by_worker: Mapping[int, list[Judgement]],
+) -> tuple[list[Judged], list[Judgement]]:
+    """Read the evidence about workers; with the judgements that are left for the next time."""
+    judged, later, read = [], [], 0
     for record in records:
         judgements: list[Judgement] | None = by_worker[record.id]
         if any(judgement.gold == RELEARN for judgement in by_worker[record.id]):
             if read > AT_ONCE:
                 later.append(relearn(record.id))
                 continue
-            # Excluded answers are no evidence any more, but no reason to go on either.
-            excluded = campaigns[record.campaign_id].has_excluded(record.id)
-            if record.reason == WorkerReason.UNRELIABLE and not excluded:
-                change_status(connection, [record.id], "active")
-                record = record._replace(status="active")
-            record, judgements = _blank(record), _from_log(connection, record.id)
+            record = _blank(connection, campaign, record)
+            judgements = _from_log(connection, record.id)
             read += len(judgements or ())
         if judgements is not None:
-            judged[record.campaign_id].append(Judged(record, judgements))
-    rows = []
-    for number, found in judged.items():
-        spread = _spread(connection, number)
-        for made in _learned(campaigns[number], found):
-            used = used_skill(made.skill, made.precision, spread)
-            rows.append(made._replace(used_skill=used))
-            _pause_if_unreliable(connection, campaigns[number], made)
-    run_many(connection, sql.SAVE_RECORD, (row._asdict() for row in rows))
-    run_many(connection, sql.ADD_JUDGEMENT, (row._asdict() for row in later))
-    return bool(later) or len(taken) == AT_ONCE
+            judged.append(Judged(record, judgements))
+    return judged, later
 
 
 def _spread(connection: Connection, number: int) -> float:
@@ -120,13 +156,14 @@ def _spread(connection: Connection, number: int) -> float:
     return skill_variance([row.skill for row in rows], [row.precision for row in rows])
 
 
-def relearn(worker: int) -> Judgement:
-    """Make the judgement that has a worker's record recomputed from the log."""
-    return Judgement(worker, question=0, value=0, cls=0, error=0.0, gold=RELEARN)
+def _blank(connection: Connection, campaign: ServedCampaign, record: WorkerRecord) -> WorkerRecord:
+    """Forget what was learned about a worker, and end a pause that followed from it.
 
-
-def _blank(record: WorkerRecord) -> WorkerRecord:
-    """Forget what was learned about a worker."""
+    Excluded answers are no evidence any more, but no reason to go on either.
+    """
+    if record.reason == WorkerReason.UNRELIABLE and not campaign.has_excluded(record.id):
+        change_status(connection, [record.id], "active")
+        record = record._replace(status="active")
     return WorkerRecord(*record[:4], 0.0, 0.0, 0.0, 0, 0, 0, 0)
 
 
@@ -165,22 +202,6 @@ def _learned(campaign: ServedCampaign, judged: list[Judged]) -> list[WorkerRecor
         changes = {name: getattr(record, name) + by for name, by in counts.items()}
         made.append(record._replace(skill=entry.skill, precision=entry.precision, **changes))
     return made
-
-
-def outcome_counts(
-    problem: Problem, question: int, value: int, cls: int, gold: bool
-) -> dict[str, int]:
-    """What an answer adds to the counts of a worker, given the class of the item.
-
-    >>> problem = Problem(["a", "b"], None, ["q"], [[0, 1]], 0.2)
-    >>> outcome_counts(problem, 0, 1, 1, gold=True), outcome_counts(problem, 0, 1, 0, gold=False)
-    ({'gold_asked': 1, 'gold_right': 1}, {'judged': 1, 'agreed': 0})
-    """
-    truth = int(problem.outcome[question, cls])
-    if truth == DASH:
-        return {}
-    asked, right = ("gold_asked", "gold_right") if gold else ("judged", "agreed")
-    return {asked: 1, right: int(value == truth)}
 
 
 def _posteriors(

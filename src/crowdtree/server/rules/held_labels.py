@@ -1,0 +1,90 @@
+"""Labels that are held back until a trusted worker supports them: given as soon as one does."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from crowdtree.campaign.events import Released
+from crowdtree.campaign.fold import extend
+from crowdtree.server.rules.rule import Rule
+from crowdtree.server.store.db.sql import Query, Sql, fetch, fetch_ids
+from crowdtree.server.store.db.statements import CampaignState
+from crowdtree.server.store.db.states import ItemStatus
+from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.settle import is_held_back, record, settle
+from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+
+AT_ONCE = 100
+
+
+class Evidence(NamedTuple):
+    """What decides who is trusted and which labels are held back, beside the campaign itself."""
+
+    workers: int
+    trusted: int
+    answers: int
+
+
+EVIDENCE = Query(
+    Evidence,
+    """SELECT count(*) AS workers,
+    COALESCE(SUM(CASE WHEN known <> '' THEN 1 ELSE 0 END), 0) AS trusted,
+    COALESCE(SUM(answers), 0) AS answers FROM workers WHERE campaign_id = :campaign""",
+)
+HELD = Sql(
+    f"""SELECT id FROM items WHERE campaign_id = :campaign AND status = {ItemStatus.OPEN:d}
+    AND min_answers > 0 AND id > :after ORDER BY id LIMIT :most {{skip items}}"""
+)
+
+
+class HeldLabels(Rule[int]):
+    """Gives the labels that need not wait any longer."""
+
+    name = "held labels"
+    seconds = 2.0
+    share = 0.1
+    statuses = ("running", "paused")
+
+    def __init__(self, cache: ServingCache) -> None:
+        super().__init__(cache)
+        self.seen: dict[int, tuple[int, Evidence]] = {}
+        """What each campaign was last gone through with, by its version."""
+        self.positions: dict[int, int] = {}
+        """The last item that was looked at, of campaigns that are gone through."""
+
+    def look(self, connection: Connection, campaign: CampaignState) -> int | None:
+        """Return the item after which to look for labels; ``None`` where nothing has changed."""
+        if campaign.id in self.positions:
+            return self.positions[campaign.id]
+        (evidence,) = fetch(connection, EVIDENCE, campaign=campaign.id)
+        if self.seen.get(campaign.id) == (campaign.version, evidence):
+            return None
+        self.seen[campaign.id] = (campaign.version, evidence)
+        return 0 if fetch_ids(connection, HELD, campaign=campaign.id, after=0, most=1) else None
+
+    def apply(self, connection: Connection, campaign: CampaignState, finding: int) -> bool:
+        """Give the labels of the next items; true until all were looked at."""
+        ids = fetch_ids(connection, HELD, campaign=campaign.id, after=finding, most=AT_ONCE)
+        if not ids:
+            self.positions.pop(campaign.id, None)
+            return False
+        unit = UnitOfWork(connection, self.cache, self.clock())
+        unit.load_items(ids)
+        for item in (unit.items[number] for number in ids):
+            if item.held:
+                before = item.view
+                view = extend(item.revisions, before, Released())
+                if view.label is None or is_held_back(unit, item.campaign, view):
+                    continue
+                record(unit, item, Released())
+                settle(unit, item, before)
+        unit.write()
+        self.positions[campaign.id] = ids[-1]
+        return True
+
+    def forget(self, campaign_id: int) -> None:
+        """Go through the campaign again."""
+        self.seen.pop(campaign_id, None)
+        self.positions.pop(campaign_id, None)
