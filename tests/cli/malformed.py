@@ -609,6 +609,7 @@ campaign create birds.csv --set nope=1
 campaign create birds.csv --set price
 campaign create birds.csv --set price=dear
 campaign create birds.csv --set gold_rate=2
+campaign create birds.csv --who friends
 campaign create birds.csv --workers -1
 campaign create birds.csv --adaptive --target-error 0
 campaign create birds.csv --adaptive --target-error 2

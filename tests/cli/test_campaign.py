@@ -59,6 +59,20 @@ def answer_everything(people_here: int = 3) -> int:
     return count
 
 
+def test_who_will_answer_decides_the_settings(run: Any) -> None:
+    assert (
+        run("create", "table.csv", "--who", "colleagues", "--set", "people.max_workers=3")[0] == 0
+    )
+    with Store("crowdtree.db").opened() as store:
+        settings = store.read(lambda c: get_campaign(c, 1)).settings
+    assert not settings.labels.require_trusted_answer
+    assert settings.people.max_workers == 3
+    assert (
+        "expected colleagues, open, platform or models"
+        in run("create", "table.csv", "--who", "x")[2]
+    )
+
+
 def test_workers_do_not_see_the_folder_of_a_table(run: Any, tmp_path: Path) -> None:
     run("create", str(tmp_path / "table.csv"))
     assert '"name": "table"' in run("status", "--json")[1]
