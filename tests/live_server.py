@@ -27,7 +27,7 @@ class LiveServer:
     """A server with a short time for request heads."""
 
     def __init__(self, store: Store) -> None:
-        self.store, self.port = store, free_port()
+        self.store, self.port, self.app = store, free_port(), create_app(store)
         self.thread = threading.Thread(target=asyncio.run, args=(self._serve(),), daemon=True)
         self.thread.start()
         assert until(self.accepts)
@@ -35,7 +35,7 @@ class LiveServer:
     async def _serve(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.server = Server(
-            create_app(self.store),
+            self.app,
             "127.0.0.1",
             self.port,
             interface=Interfaces.ASGI,

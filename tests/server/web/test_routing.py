@@ -13,7 +13,6 @@ from starlette.testclient import TestClient
 
 from crowdtree.server.store import Store
 from crowdtree.server.web.app import create_app
-from crowdtree.server.web.services import assignments
 from tests.weblab import Lab
 
 SKIP = {"lease": "1.ab", "key": "k"}
@@ -61,7 +60,11 @@ def test_they_are_documented(app: Lab) -> None:
         assert operation["tags"] == ["worker"]
         assert operation["responses"]["200"]["content"]
         bodies[verb] = json.dumps(operation["requestBody"])
-    for verb, model in (("next", "Asked"), ("answer", "Answered"), ("skip", "Skipped")):
+    for verb, model in (
+        ("next", "NextRequest"),
+        ("answer", "AnswerRequest"),
+        ("skip", "SkipRequest"),
+    ):
         assert f"#/components/schemas/{model}" in bodies[verb]
 
 
@@ -69,7 +72,7 @@ def test_a_failure_has_the_headers_of_every_response(monkeypatch: pytest.MonkeyP
     async def fail(*_: object) -> None:
         raise RuntimeError("a fault")
 
-    monkeypatch.setattr(assignments, "submit_skip", fail)
+    monkeypatch.setattr(Store, "aask", fail)
     with Store("sqlite://").opened() as store:
         made = create_app(store)
         with TestClient(made, "http://127.0.0.1", raise_server_exceptions=False) as client:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from typing_extensions import TypedDict
 
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign

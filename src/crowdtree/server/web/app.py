@@ -95,7 +95,6 @@ def _version() -> str:
 
 
 def _add_routes(app: FastAPI, state: AppState) -> None:
-    app.router.routes[:0] = worker.quick.routes
     for module in (
         *(worker, sessions, people, transfer, media, audits, corrections, prolific, duplicates),
         *(items, owner, system),

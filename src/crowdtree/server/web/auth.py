@@ -48,7 +48,6 @@ __all__ = [
     "forget",
     "known_auditor",
     "known_owner",
-    "known_worker",
     "log_in",
     "owner_needed",
     "owner_or_none",
@@ -187,13 +186,6 @@ async def known_owner(request: Request) -> None:
     if problem is not None:
         raise HttpError(403, "role", problem)
     ORIGIN.set(Origin(found.owner, client_address(request.scope)))
-
-
-async def known_worker(request: Request) -> None:
-    """Refuse whoever is not a worker."""
-    who = await worker_hash(request)
-    state = state_of(request)
-    await state.store.aread(lambda c: tokens.worker_of(c, who, state.now))
 
 
 async def known_auditor(request: Request) -> None:

@@ -30,6 +30,12 @@ def address_of(request: Request, path: str) -> str:
     return f"{str(base).rstrip('/')}{path}"
 
 
+async def disconnection(request: Request) -> None:
+    """Wait until the client disconnects; its body must have been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
 async def event_response(
     request: Request,
     number: int,

@@ -19,7 +19,6 @@ from crowdtree.server.web.auth import (
     auditor_hash,
     known_auditor,
     known_owner,
-    known_worker,
     owner_needed,
     worker_hash,
 )
@@ -27,7 +26,7 @@ from crowdtree.server.web.auth import (
 Check = Callable[[Request], Awaitable[object]]
 CHECKS: dict[Callable[..., object], Check] = {
     owner_needed: known_owner,
-    worker_hash: known_worker,
+    worker_hash: worker_hash,
     auditor_hash: known_auditor,
 }
 """What a route depends on, and the check that comes before its body is read."""
@@ -53,12 +52,12 @@ class GuardedRoute(APIRoute):
         return guarded
 
 
-class QuickRoute(APIRoute):
-    """A route of workers that does without the framework's dependencies, which take long.
+class WorkerRoute(APIRoute):
+    """A route of workers, without the framework's dependencies, which take long.
 
     They would take more processor time than the engine and the database driver together. The
-    endpoint gets the request, the body as the model that the parameter `given` names, and the hash
-    of the worker's token, which the store looks up when it does the work.
+    endpoint gets the request, the hash of the worker's token, which the store looks up when it does
+    the work, and the body as the model that the parameter `given` names, if there is one.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -67,18 +66,23 @@ class QuickRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Make the handler."""
-        model: type[BaseModel] = get_type_hints(self.endpoint)["given"]
+        model: type[BaseModel] | None = get_type_hints(self.endpoint).get("given")
 
         async def handle(request: Request) -> Response:
-            who = await worker_hash(request)
-            try:
-                given = model.model_validate_json(await request.body())
-            except ValidationError as error:
-                raise RequestValidationError(error.errors(include_input=False)) from None
-            content = to_json(await self.endpoint(request, given, who))
+            values: dict[str, object] = {"who": await worker_hash(request)}
+            if model is not None:
+                values["given"] = _parsed(model, await request.body())
+            content = to_json(await self.endpoint(request, **values))
             return Response(content, media_type="application/json")
 
         return handle
+
+
+def _parsed(model: type[BaseModel], body: bytes) -> BaseModel:
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_input=False)) from None
 
 
 def _calls(dependant: Dependant) -> Iterator[Callable[..., object]]:

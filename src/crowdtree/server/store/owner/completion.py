@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from typing_extensions import TypedDict
 
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import workers

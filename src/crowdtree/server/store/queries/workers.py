@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypedDict, cast
+from typing import cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from typing_extensions import TypedDict
 
 from crowdtree.core.problem import Problem
 from crowdtree.server.reasons import WorkerReason

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypedDict, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from sqlalchemy.engine import Connection
+from typing_extensions import TypedDict
 
 from crowdtree.server.store.types import JsonObject
 

@@ -2,65 +2,38 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
-from pydantic import BaseModel
-from starlette.responses import JSONResponse
+from functools import partial
+from typing import Literal
 
-from crowdtree.server.store.serving import commands
-from crowdtree.server.store.types import JsonObject
+from fastapi import APIRouter, Request
+from sqlalchemy.engine import Connection
+
+from crowdtree.server.store import Submit, preparing
+from crowdtree.server.store.owner import people, tokens
+from crowdtree.server.store.queries.workers import WorkerState
+from crowdtree.server.store.serving.commands import Taken
 from crowdtree.server.web.auth import WorkerHash
-from crowdtree.server.web.requests import state_of
-from crowdtree.server.web.routing import GuardedRoute, QuickRoute
+from crowdtree.server.web.requests import disconnection, state_of
+from crowdtree.server.web.routing import WorkerRoute
 from crowdtree.server.web.services import assignments
 from crowdtree.server.web.services.assignments import (
-    Agreed,
-    Answered,
-    Asked,
-    Held,
-    Practised,
-    Reported,
-    Skipped,
+    AnswerRequest,
+    ConsentRequest,
+    NextRequest,
+    PracticeRequest,
+    ReleaseRequest,
+    ReportRequest,
+    SkipRequest,
+    WorkerReport,
 )
 
-router = APIRouter(route_class=GuardedRoute, prefix="/api/worker", tags=["worker"])
-quick = APIRouter(route_class=QuickRoute, prefix="/api/worker", tags=["worker"])
-"""Routes of what workers do all the time."""
+router = APIRouter(route_class=WorkerRoute, prefix="/api/worker", tags=["worker"])
 
 
-class Question(BaseModel):
-    """A question as workers see it."""
-
-    name: str
-    text: str
-
-
-class Task(BaseModel):
-    """A question about an item, to be answered within some seconds."""
-
-    lease: str
-    seconds: float
-    item: JsonObject
-    question: Question
-
-
-class Handed(BaseModel):
-    """A task, or the reason why there is none; at the end, the closing words."""
-
-    task: Task | None
-    reason: str
-    more: bool
-    end: JsonObject | None = None
-
-
-class Result(BaseModel):
-    """The outcome of an answer."""
-
-    fate: str
-    late: bool
-
-
-@quick.post("/next", response_model=Handed)
-async def next_question(request: Request, given: Asked, who: WorkerHash) -> assignments.Found:
+@router.post("/next")
+async def next_question(
+    request: Request, given: NextRequest, who: WorkerHash
+) -> assignments.NextQuestion:
     """Hand out a question; with `wait`, wait that many seconds for one to open.
 
     `task` is null when there is none: `reason` says why (wait: others hold the questions or have
@@ -72,69 +45,96 @@ async def next_question(request: Request, given: Asked, who: WorkerHash) -> assi
     there is no more, or something to do first.
     """
     state = state_of(request)
-    return await assignments.find_question(state, given, who, request.is_disconnected)
+    return await assignments.find_question(state, given, who, partial(disconnection, request))
 
 
-@quick.post("/answer", response_model=Result)
-async def answer(request: Request, given: Answered, who: WorkerHash) -> commands.Taken:
+@router.post("/answer")
+async def answer(request: Request, given: AnswerRequest, who: WorkerHash) -> Taken:
     """Answer a question. Repeating a key returns the first result.
 
     `fate` is "counted", or why not: "surplus" (the vote was over), "late" (the item has its
     label), "over budget" (it came too late to be paid). `late` says that the lease had expired.
     """
-    return await assignments.submit_answer(state_of(request), given, who)
+    return await _submit(request, given, who, "answer", int(given.answer == "yes"))
 
 
-@quick.post("/skip", response_model=Result)
-async def skip(request: Request, given: Skipped, who: WorkerHash) -> commands.Taken:
+@router.post("/skip")
+async def skip(request: Request, given: SkipRequest, who: WorkerHash) -> Taken:
     """Skip a question that the worker cannot answer."""
-    return await assignments.submit_skip(state_of(request), given, who)
+    return await _submit(request, given, who, "skip")
 
 
-@router.post("/report", response_model=Result)
-async def report(request: Request, given: Reported, who: WorkerHash) -> JSONResponse:
+@router.post("/report")
+async def report(request: Request, given: ReportRequest, who: WorkerHash) -> Taken:
     """Report that something is wrong with the item, which skips the question.
 
     The owner sees `reason` (not_shown, unreadable, unsuitable, offensive, other) and `words`.
     """
-    return JSONResponse(await assignments.submit_report(state_of(request), given, who))
+    return await _submit(request, given, who, "skip", report=given.text)
+
+
+async def _submit(
+    request: Request,
+    given: SkipRequest,
+    who: str,
+    kind: Literal["answer", "skip"],
+    value: int | None = None,
+    report: str = "",
+) -> Taken:
+    submit = Submit(who, given.lease, kind, value, given.key, report)
+    return await state_of(request).store.aask(submit)
 
 
 @router.post("/consent")
-async def consent(request: Request, given: Agreed, who: WorkerHash) -> dict[str, bool]:
+async def consent(request: Request, given: ConsentRequest, who: WorkerHash) -> dict[str, bool]:
     """Agree to the text that `GET /api/worker/me` shows as `consent`; `mark` identifies it."""
-    await assignments.agree(state_of(request), given, who)
+    state = state_of(request)
+    await state.store.awrite(lambda c: preparing.agree(c, who, given.mark, state.now))
     return {"agreed": True}
 
 
 @router.get("/training")
-async def training(request: Request, who: WorkerHash) -> JsonObject:
+async def training(request: Request, who: WorkerHash) -> preparing.Training:
     """Show the next training item: `task` is null when the training is over."""
-    return dict(await assignments.training_of(state_of(request), who))
+    state = state_of(request)
+    return await state.store.aread(lambda c: preparing.training_of(c, who, state.now))
 
 
 @router.post("/training")
-async def practise(request: Request, given: Practised, who: WorkerHash) -> JsonObject:
+async def practise(request: Request, given: PracticeRequest, who: WorkerHash) -> preparing.Feedback:
     """Answer a training item by its number, and get the right answer with an explanation.
 
     It is not counted, not paid, and says nothing about the worker's reliability.
     """
-    return dict(await assignments.practise(state_of(request), given, who))
+    state, number, answer = state_of(request), given.number, given.outcome
+    return await state.store.awrite(lambda c: preparing.practise(c, who, number, answer, state.now))
 
 
 @router.post("/release")
-async def release(request: Request, given: Held, who: WorkerHash) -> dict[str, int]:
-    """Give back questions that will not be answered now, so that others get them at once."""
-    return {"released": await assignments.release(state_of(request), given, who)}
+async def release(request: Request, given: ReleaseRequest, who: WorkerHash) -> dict[str, int]:
+    """Give back questions that will not be answered now, so that others get them at once.
+
+    Somebody who takes and gives back all questions again and again would see which of them come
+    by chance, the gold items: beyond a limit the worker keeps them.
+    """
+    state = state_of(request)
+
+    def give_back(connection: Connection) -> int:
+        _, worker = tokens.worker_of(connection, who, state.now)
+        if not state.release_limit.allows(f"worker {worker}"):
+            return 0
+        return people.release(connection, worker, given.leases)
+
+    return {"released": await state.store.awrite(give_back)}
 
 
 @router.get("/state")
-async def state(request: Request, who: WorkerHash) -> JsonObject:
+async def state(request: Request, who: WorkerHash) -> WorkerState:
     """Report whether the campaign and the worker are paused, and what the worker has earned."""
-    return dict(await assignments.report_state(state_of(request), who))
+    return await assignments.report_state(state_of(request), who)
 
 
 @router.get("/me")
-async def me(request: Request, who: WorkerHash) -> JsonObject:
+async def me(request: Request, who: WorkerHash) -> WorkerReport:
     """Report what the worker has done and what the campaign asks for."""
-    return dict(await assignments.report_worker(state_of(request), who))
+    return await assignments.report_worker(state_of(request), who)

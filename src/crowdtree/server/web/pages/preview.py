@@ -14,7 +14,7 @@ from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.server.web.pages.base import PageRoute
 from crowdtree.server.web.pages.worker import ready, work_page
 from crowdtree.server.web.requests import Number, state_of
-from crowdtree.server.web.services.assignments import Practised
+from crowdtree.server.web.services.assignments import PracticeRequest
 from crowdtree.server.web.services.previews import (
     previewed_question,
     previewed_state,
@@ -73,13 +73,12 @@ async def training(request: Request, number: Number) -> JsonObject:
 
 @router.post("/api/worker/training")
 async def practise(
-    request: Request, response: Response, number: Number, given: Practised
+    request: Request, response: Response, number: Number, given: PracticeRequest
 ) -> JsonObject:
     """Show the right answer to a training item."""
     store = state_of(request).store
-    answer = None if given.answer == "skip" else given.answer
     me = await store.aread(lambda c: _learner(request, c, number))
-    found = await store.aread(lambda c: feedback(c, me, given.number, answer))
+    found = await store.aread(lambda c: feedback(c, me, given.number, given.outcome))
     done = str(max(me.trained, given.number))
     path = f"/c/{number}/preview"
     secure = state_of(request).options.secure_cookies

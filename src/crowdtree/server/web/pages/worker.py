@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
@@ -9,15 +10,16 @@ from starlette.responses import Response
 
 from crowdtree.io.items import is_address, visible
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
+from crowdtree.server.store.preparing import training_of
 from crowdtree.server.store.queries.workers import WorkerState
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import WORKER_COOKIE, WorkerHash, csrf_of
 from crowdtree.server.web.pages.base import PageRoute, render
 from crowdtree.server.web.pages.language import keep_language, speech_of
 from crowdtree.server.web.pages.markdown import markdown
-from crowdtree.server.web.requests import state_of
+from crowdtree.server.web.requests import disconnection, state_of
 from crowdtree.server.web.services import assignments
-from crowdtree.server.web.services.assignments import Asked, WorkerReport
+from crowdtree.server.web.services.assignments import NextRequest, WorkerReport
 
 router = APIRouter(route_class=PageRoute)
 
@@ -67,17 +69,18 @@ def _shown(text: str) -> str:
 
 
 @router.post("/work/next")
-async def next_question(request: Request, asked: Asked, who: WorkerHash) -> JsonObject:
+async def next_question(request: Request, given: NextRequest, who: WorkerHash) -> JsonObject:
     """Hand out a question with its item rendered."""
     state = state_of(request)
-    found = await assignments.find_question(state, asked, who, request.is_disconnected)
+    found = await assignments.find_question(state, given, who, partial(disconnection, request))
     return ready(dict(found))
 
 
 @router.get("/work/training")
 async def training(request: Request, who: WorkerHash) -> JsonObject:
     """Show the next training item, rendered."""
-    return ready(dict(await assignments.training_of(state_of(request), who)))
+    state = state_of(request)
+    return ready(dict(await state.store.aread(lambda c: training_of(c, who, state.now))))
 
 
 def ready(found: JsonObject) -> JsonObject:

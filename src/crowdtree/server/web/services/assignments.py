@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_args
+from typing import Annotated, Any, Literal, NotRequired, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy.engine import Connection
+from typing_extensions import TypedDict
 
-from crowdtree.server.store import Next, Submit, preparing
+from crowdtree.server.store import Next
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.server.store.owner import people, tokens
+from crowdtree.server.store.owner import tokens
 from crowdtree.server.store.owner.completion import End, look_at_end, note_end
-from crowdtree.server.store.preparing import Feedback, Training
 from crowdtree.server.store.queries.workers import (
     WorkerFacts,
     WorkerState,
@@ -31,7 +32,7 @@ REASONS: tuple[Reason, ...] = get_args(Reason)
 AT_THE_END = ("finished", "done", "all answered")
 
 
-class Asked(BaseModel):
+class NextRequest(BaseModel):
     """A request for a question."""
 
     model_config = ConfigDict(extra="forbid")
@@ -39,7 +40,7 @@ class Asked(BaseModel):
     wait: Annotated[float, Field(ge=0, le=25)] = 0.0
 
 
-class Skipped(BaseModel):
+class SkipRequest(BaseModel):
     """A question that the worker cannot answer."""
 
     model_config = ConfigDict(extra="forbid")
@@ -47,42 +48,52 @@ class Skipped(BaseModel):
     key: Key
 
 
-class Answered(Skipped):
+class AnswerRequest(SkipRequest):
     """An answer."""
 
     answer: Literal["yes", "no"]
 
 
-class Reported(Skipped):
+class ReportRequest(SkipRequest):
     """A question that is skipped because something is wrong with the item."""
 
     reason: Reason
     words: Annotated[str, StringConstraints(max_length=500, strip_whitespace=True)] = ""
 
+    @property
+    def text(self) -> str:
+        """What the owner sees."""
+        return (f"{self.reason}: {self.words}" if self.words else self.reason).replace("\x00", "")
 
-class Agreed(BaseModel):
+
+class ConsentRequest(BaseModel):
     """Agreement to what the owner asks for; `mark` identifies the text that was read."""
 
     model_config = ConfigDict(extra="forbid")
     mark: Annotated[str, StringConstraints(min_length=1, max_length=64)]
 
 
-class Practised(BaseModel):
+class PracticeRequest(BaseModel):
     """An answer to a training item."""
 
     model_config = ConfigDict(extra="forbid")
     number: Annotated[int, Field(ge=1, le=1000)]
     answer: Literal["yes", "no", "skip"]
 
+    @property
+    def outcome(self) -> Literal["yes", "no"] | None:
+        """The answer; none where the worker cannot tell."""
+        return None if self.answer == "skip" else self.answer
 
-class Held(BaseModel):
+
+class ReleaseRequest(BaseModel):
     """Questions that a worker holds."""
 
     model_config = ConfigDict(extra="forbid")
     leases: Annotated[list[Lease], Field(min_length=1, max_length=100)]
 
 
-class Found(commands.HandedOut):
+class NextQuestion(commands.HandedOut):
     """A task, or the reason why there is none; at the end, the closing words."""
 
     end: NotRequired[End]
@@ -122,73 +133,61 @@ class WorkerReport(TypedDict):
 
 
 async def find_question(
-    state: AppState, asked: Asked, who: str, gone: Callable[[], Awaitable[bool]]
-) -> Found:
+    state: AppState, given: NextRequest, who: str, disconnection: Callable[[], Awaitable[None]]
+) -> NextQuestion:
     """Find a question for a worker, or wait for one.
 
-    A client that has disconnected (`gone`) gets none, because nobody else could answer it until
-    its lease expires.
+    A client that disconnects meanwhile (`disconnection` returns) gets none, because nobody else
+    could answer it until its lease expires.
     """
-    end = time.monotonic() + asked.wait
+    end = time.monotonic() + given.wait
     tries = 0
-    while True:
-        wish = Next(who, asked.holding)
-        found = await state.store.aask(wish)
-        left = end - time.monotonic()
-        over = left <= 0.01 or state.stopping
-        if found["task"] is None:
-            state.waiters.pass_on(wish.campaign, tries)
-        if found["task"] is not None or not found["more"] or over:
-            return await _with_end(state, who, found)
-        tries = await state.waiters.wait(wish.campaign, min(left, state.poll_seconds))
-        if await gone():
-            state.waiters.pass_on(wish.campaign, tries)
-            return Found(task=None, reason=found["reason"], more=found["more"])
+    gone: asyncio.Future[None] | None = None
+    try:
+        while True:
+            command = Next(who, given.holding)
+            found = await state.store.aask(command)
+            left = end - time.monotonic()
+            if found["task"] is None:
+                state.waiters.pass_on(command.campaign, tries)
+            if found["task"] is not None or not found["more"] or left <= 0.01 or state.stopping:
+                return await _with_end(state, who, found)
+            gone = gone or asyncio.ensure_future(disconnection())
+            seconds = min(left, state.poll_seconds)
+            more_tries = await _wait(state, command.campaign, seconds, gone)
+            if more_tries is None:
+                return NextQuestion(task=None, reason=found["reason"], more=found["more"])
+            tries = more_tries
+    finally:
+        if gone is not None:
+            gone.cancel()
 
 
-async def _with_end(state: AppState, who: str, found: commands.HandedOut) -> Found:
+async def _wait(
+    state: AppState, campaign_id: int, seconds: float, gone: asyncio.Future[None]
+) -> int | None:
+    """Wait for a question to open; how many may try it next, or none for a client that is gone."""
+    opened = asyncio.create_task(state.waiters.wait(campaign_id, seconds))
+    try:
+        either: set[asyncio.Future[Any]] = {opened, gone}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not gone.done():
+            return opened.result()
+        if opened.done():
+            state.waiters.pass_on(campaign_id, opened.result())
+        return None
+    finally:
+        opened.cancel()
+
+
+async def _with_end(state: AppState, who: str, found: commands.HandedOut) -> NextQuestion:
     """Add the closing words for a worker who has finished, and note who gets the code."""
     if found["reason"] not in AT_THE_END:
-        return Found(task=found["task"], reason=found["reason"], more=found["more"])
+        return NextQuestion(task=found["task"], reason=found["reason"], more=found["more"])
     end, new = await state.store.aread(lambda c: look_at_end(c, who, state.now))
     if new:
         await state.store.awrite(lambda c: note_end(c, who, state.now))
     return {**found, "end": end}
-
-
-async def submit_answer(state: AppState, given: Answered, who: str) -> commands.Taken:
-    """Submit an answer."""
-    value = int(given.answer == "yes")
-    return await state.store.aask(Submit(who, given.lease, "answer", value, given.key))
-
-
-async def submit_skip(state: AppState, given: Skipped, who: str) -> commands.Taken:
-    """Submit a skip."""
-    return await state.store.aask(Submit(who, given.lease, "skip", None, given.key))
-
-
-async def submit_report(state: AppState, given: Reported, who: str) -> commands.Taken:
-    """Report an item, which skips the question."""
-    report = f"{given.reason}: {given.words}" if given.words else given.reason
-    report = report.replace("\x00", "")
-    return await state.store.aask(Submit(who, given.lease, "skip", None, given.key, report))
-
-
-async def agree(state: AppState, given: Agreed, who: str) -> None:
-    """Record that a worker agrees to what the owner asks for."""
-    await state.store.awrite(lambda c: preparing.agree(c, who, given.mark, state.now))
-
-
-async def training_of(state: AppState, who: str) -> Training:
-    """The next training item of a worker."""
-    return await state.store.aread(lambda c: preparing.training_of(c, who, state.now))
-
-
-async def practise(state: AppState, given: Practised, who: str) -> Feedback:
-    """Answer a training item, which counts for nothing."""
-    answer = None if given.answer == "skip" else given.answer
-    number = given.number
-    return await state.store.awrite(lambda c: preparing.practise(c, who, number, answer, state.now))
 
 
 async def report_state(state: AppState, who: str) -> WorkerState:
@@ -199,22 +198,6 @@ async def report_state(state: AppState, who: str) -> WorkerState:
         return worker_state(connection, worker)
 
     return await state.store.aread(look)
-
-
-async def release(state: AppState, given: Held, who: str) -> int:
-    """Give questions back so that others get them; returns how many.
-
-    Somebody who takes and gives back all questions again and again would see which of them come
-    by chance, the gold items: beyond a limit the worker keeps them.
-    """
-
-    def give_back(connection: Connection) -> int:
-        _, worker = tokens.worker_of(connection, who, state.now)
-        if not state.release_limit.allows(f"worker {worker}"):
-            return 0
-        return people.release(connection, worker, given.leases)
-
-    return await state.store.awrite(give_back)
 
 
 async def report_worker(state: AppState, who: str) -> WorkerReport:
