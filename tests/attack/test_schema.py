@@ -58,7 +58,7 @@ class Fuzz:
         self.auditor = {"authorization": f"Bearer {link['token']}"}
         self.seen: Counter[tuple[str, int]] = Counter()
         site: Any = app.client.app.state.crowdtree  # type: ignore[attr-defined]
-        site.login_limit = site.join_limit = RateLimit(10**6, 1.0)
+        site.login_limit = site.join_limit = RateLimit("all", 10**6, 1.0)
 
     def headers(self, role: str) -> dict[str, str]:
         """Make a new token after the last one was revoked, to keep later requests authorised."""

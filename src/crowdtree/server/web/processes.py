@@ -11,6 +11,8 @@ import threading
 from multiprocessing.connection import wait
 
 log = logging.getLogger("crowdtree.server.web")
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
+"""Variable with the folder in which several processes of one server share counts and limits."""
 GRACE_SECONDS = 10.0
 """Seconds for a graceful end after the parent process has died."""
 

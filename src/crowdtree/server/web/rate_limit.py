@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import ipaddress
+import os
+import sqlite3
+import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
+from pathlib import Path
+
+from crowdtree.server.web.processes import SHARED
+
+MAX_ADDRESSES = 10_000
+"""Addresses that are remembered, those of the last attempts."""
+EVERYBODY = 100
+"""How many times as many attempts all addresses together may use."""
 
 
 class RateLimit:
@@ -15,7 +26,10 @@ class RateLimit:
     All addresses together may use a hundred times as many. Beyond that only addresses without
     recent attempts are let through, so that a distributed attack does not lock out everybody.
 
-    >>> limit = RateLimit(2, 60.0, clock=lambda: 0.0)
+    Several processes of one server share what is left, in a file that is not kept: the database of
+    the campaigns must not be slowed down by guesses.
+
+    >>> limit = RateLimit("logins", 2, 60.0, clock=lambda: 0.0)
     >>> [limit.allows("a"), limit.allows("a"), limit.allows("a"), limit.allows("b")]
     [True, True, False, True]
     >>> limit.refund("a")
@@ -23,49 +37,72 @@ class RateLimit:
     True
     """
 
-    MOST_ADDRESSES = 10_000
-    EVERYBODY = 100
-
     def __init__(
-        self, tries: int, seconds: float, clock: Callable[[], float] = time.monotonic
+        self, name: str, tries: int, seconds: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.tries = tries
         self.seconds = seconds
         self.clock = clock
-        self.left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        folder = os.environ.get(SHARED)
+        path = ":memory:" if folder is None else str(Path(folder) / f"{name}.limit")
+        self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._lock = threading.Lock()
+        for pragma in ("journal_mode=WAL", "synchronous=OFF"):
+            self._file.execute(f"PRAGMA {pragma}").close()
+        self._file.execute(
+            "CREATE TABLE IF NOT EXISTS left (id INTEGER PRIMARY KEY, address TEXT UNIQUE, "
+            "attempts REAL, at REAL)"
+        ).close()
 
     def allows(self, address: str) -> bool:
         """Use one attempt of an address; false when none is left."""
         key = network(address)
-        mine, all_left = self._level(key, self.tries), self._level("", self._most_for_all)
-        if mine < 1 or (all_left < 1 and mine < self.tries):
-            return False
-        self._set(key, mine - 1)
-        self._set("", max(0.0, all_left - 1))
+        with self._writing():
+            mine, all_left = self._left(key, self.tries), self._left("", self._max_for_all)
+            if mine < 1 or (all_left < 1 and mine < self.tries):
+                return False
+            self._save(key, mine - 1)
+            self._save("", max(0.0, all_left - 1))
         return True
 
     def refund(self, address: str) -> None:
         """Return an attempt, because it succeeded."""
-        key = network(address)
-        self._set(key, min(self.tries, self._level(key, self.tries) + 1))
-        most = self._most_for_all
-        self._set("", min(most, self._level("", most) + 1))
+        key, most = network(address), self._max_for_all
+        with self._writing():
+            self._save(key, min(self.tries, self._left(key, self.tries) + 1))
+            self._save("", min(most, self._left("", most) + 1))
+
+    def remembered(self) -> int:
+        """Count the addresses that are remembered."""
+        return int(self._file.execute("SELECT count(*) FROM left").fetchone()[0])
 
     @property
-    def _most_for_all(self) -> int:
-        return self.EVERYBODY * self.tries
+    def _max_for_all(self) -> int:
+        return EVERYBODY * self.tries
 
-    def _level(self, key: str, most: int) -> float:
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Keep other threads and processes out."""
+        with self._lock:
+            self._file.execute("BEGIN IMMEDIATE").close()
+            try:
+                yield
+            finally:
+                self._file.execute("COMMIT").close()
+
+    def _left(self, key: str, most: int) -> float:
         """Attempts left now; they are restored evenly over the period."""
         now = self.clock()
-        tokens, last = self.left.get(key, (float(most), now))
-        return min(float(most), tokens + (now - last) * most / self.seconds)
+        found = self._file.execute("SELECT attempts, at FROM left WHERE address = ?", (key,))
+        left, last = found.fetchone() or (float(most), now)
+        return min(float(most), left + (now - last) * most / self.seconds)
 
-    def _set(self, key: str, tokens: float) -> None:
-        self.left[key] = (tokens, self.clock())
-        self.left.move_to_end(key)
-        while len(self.left) > self.MOST_ADDRESSES:
-            self.left.popitem(last=False)
+    def _save(self, key: str, left: float) -> None:
+        """Write what is left under a new id, and forget the addresses with the lowest ids."""
+        row = (key, left, self.clock())
+        self._file.execute("REPLACE INTO left (address, attempts, at) VALUES (?, ?, ?)", row)
+        oldest = "(SELECT max(id) FROM left) - ?"
+        self._file.execute(f"DELETE FROM left WHERE id <= {oldest}", (MAX_ADDRESSES,))
 
 
 @lru_cache(maxsize=4096)

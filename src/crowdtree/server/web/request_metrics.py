@@ -10,8 +10,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from starlette.types import Scope
 
-SHARED = "PROMETHEUS_MULTIPROC_DIR"
-"""Variable with the folder in which several processes of one server share their counts."""
+from crowdtree.server.web.processes import SHARED
+
 BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 30.0)
 
 # the start of the process says the same

@@ -29,8 +29,7 @@ from crowdtree.server.store.owner import owners
 from crowdtree.server.store.owner.tokens import ROOT
 from crowdtree.server.web.http_server import behind_proxy, call_when_ready, http_server
 from crowdtree.server.web.logs import LogFormat, configure
-from crowdtree.server.web.processes import allow_connections, end_with_parent
-from crowdtree.server.web.request_metrics import SHARED
+from crowdtree.server.web.processes import SHARED, allow_connections, end_with_parent
 from crowdtree.server.web.runner_process import KeptProcess, run_rules
 from crowdtree.server.web.secret_key import SecretKey
 

@@ -130,8 +130,8 @@ class AppState:
     store: Store
     options: Options
     waiters: Waiters = field(default_factory=Waiters)
-    login_limit: RateLimit = field(default_factory=lambda: RateLimit(FAILURES_PER_MINUTE, 60.0))
-    release_limit: RateLimit = field(default_factory=lambda: RateLimit(RELEASES_PER_HOUR, 3600.0))
+    login_limit: RateLimit = field(init=False)
+    release_limit: RateLimit = field(init=False)
     join_limit: RateLimit = field(init=False)
     secret_key: SecretKey = field(init=False)
     templates: Environment | None = None
@@ -146,7 +146,9 @@ class AppState:
     """The server is shutting down: streams and long polls end."""
 
     def __post_init__(self) -> None:
-        self.join_limit = RateLimit(self.options.joins_per_minute, 60.0)
+        self.login_limit = RateLimit("logins", FAILURES_PER_MINUTE, 60.0)
+        self.release_limit = RateLimit("releases", RELEASES_PER_HOUR, 3600.0)
+        self.join_limit = RateLimit("joins", self.options.joins_per_minute, 60.0)
         self.secret_key = SecretKey(self.options.key_file)
         self.media = open_media(self.options.media)
         self.readiness = Readiness(self.store)
