@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
-    MOST_NUMBER,
+    MAX_NUMBER,
     Database,
     Number,
     import_server,
@@ -137,7 +137,7 @@ def worker_number(text: str) -> int:
     (7, 7)
     """
     found = re.fullmatch(r"w?(\d{1,16})", text.strip())
-    if found is None or not 0 < int(found[1]) <= MOST_NUMBER:
+    if found is None or not 0 < int(found[1]) <= MAX_NUMBER:
         raise CrowdtreeError(f"--worker: expected a worker's number, such as 7 or w7, got {text!r}")
     return int(found[1])
 

@@ -17,9 +17,9 @@ from crowdtree.core.errors import CrowdtreeError, needing
 if TYPE_CHECKING:
     from crowdtree.server.store import Store
 
-MOST_NUMBER = 2**53
+MAX_NUMBER = 2**53
 Number = Annotated[
-    int, argument("CAMPAIGN", "The campaign's number.", max=MOST_NUMBER, show_default=True)
+    int, argument("CAMPAIGN", "The campaign's number.", max=MAX_NUMBER, show_default=True)
 ]
 
 

@@ -10,7 +10,7 @@ import typer
 from crowdtree.cli import render
 from crowdtree.cli.campaign.database import (
     HERE,
-    MOST_NUMBER,
+    MAX_NUMBER,
     Database,
     MediaPlace,
     Number,
@@ -84,7 +84,7 @@ def _move(number: int, status: str, database: str, as_json: bool, then: str) -> 
 def status_verb(
     number: Annotated[
         int | None,
-        argument("[CAMPAIGN]", "All campaigns by default.", max=MOST_NUMBER, show_default=True),
+        argument("[CAMPAIGN]", "All campaigns by default.", max=MAX_NUMBER, show_default=True),
     ] = None,
     database: Database = HERE,
     as_json: AsJson = False,

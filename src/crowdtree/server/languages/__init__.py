@@ -46,7 +46,7 @@ QUESTION = "question:"
 CLASS, EXPLANATION = "class:", "explanation:"
 """Before the name of a class, the keys of its name for people and of its explanation."""
 NAMED = (QUESTION, CLASS, EXPLANATION)
-MOST_TAGS = 20
+MAX_TAGS = 20
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
@@ -113,7 +113,7 @@ def accepted(header: str) -> list[str]:
     ['de-AT', 'en']
     """
     found = []
-    for part in header.split(",")[:MOST_TAGS]:
+    for part in header.split(",")[:MAX_TAGS]:
         tag, _, quality = part.partition(";")
         try:
             weight = float(quality.strip().removeprefix("q=") or 1)

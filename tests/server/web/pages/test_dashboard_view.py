@@ -11,6 +11,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 from crowdtree.planning import expected_performance
 from crowdtree.policies.spec import revised_policy
 from crowdtree.server.store.db.campaign_row import get_campaign
+from crowdtree.server.store.db.tables import waiting
 from crowdtree.server.store.owner.revisions import revise
 from crowdtree.server.web.pages.dashboard_view import Dashboard, build_dashboard
 from crowdtree.show.plots.live_tree import flow_numbers, flow_svg
@@ -112,3 +113,20 @@ def test_labels_are_shown_with_their_estimated_precision(live):
     wrong = sum(row["count"] * (1 - row["right"]) for row in given)
     items = sum(row["count"] for row in given)
     assert wrong / items == pytest.approx(board.progress["estimated_error"], abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "mood", "words"),
+    [(360.0, "still", "within 6 min"), (604_800.0, "worry", "Waiting for more people")],
+)
+def test_items_that_close_within_minutes_worry_nobody(live, seconds, mood, words):
+    one = live(rows=2, people_per_item=2, close_stalled_after_seconds=seconds)
+    one.start()
+    who, other = one.worker(), one.worker()
+    for _ in range(2):
+        one.answer(who, 1)
+    stalled = [{"item_id": k, "campaign_id": one.number, "since": 0.0} for k in (1, 2)]
+    one.store.write(lambda c: c.execute(waiting.insert(), stalled))
+    board = one.board()
+    assert (board.mood, words in board.values["headline"]) == (mood, True)
+    assert other

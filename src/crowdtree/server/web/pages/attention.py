@@ -74,14 +74,11 @@ def _stalled_items(facts: DashboardFacts) -> Iterator[Note]:
         f"{plural(waiting, 'item')} {'waits' if one else 'wait'} for more workers: everybody who "
         "is here has answered, or may not answer."
     )
-    seconds = labels.close_stalled_after_seconds
     if facts.progress["workers"]["active"] < labels.people_per_item:
         text += f" A label takes the answers of {labels.people_per_item} people."
-    elif seconds is not None:
-        text += (
-            f" Without more answers {'it gets its label' if one else 'they get their labels'}"
-            f" by those so far after {duration(seconds)}."
-        )
+    elif (seconds := facts.closes_in_seconds) is not None:
+        best = "it gets its best label" if one else "they get their best labels"
+        text += f" Without more answers {best} so far after {duration(seconds)}."
     yield Note(text, f"{facts.link}/share", "Invite more people")
 
 

@@ -28,7 +28,7 @@ from crowdtree.server.web.services.duplicates import duplicate_campaign
 from crowdtree.server.web.services.plans import Table, create_draft, discard_draft
 
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
-MOST_LISTED = 200
+MAX_LISTED = 200
 
 
 @router.get("/")
@@ -37,7 +37,7 @@ async def home(request: Request, owner: OwnerNeeded) -> Response:
     state = state_of(request)
 
     def look(connection: Connection) -> list[JsonObject]:
-        rows = list_campaigns(connection)[:MOST_LISTED]
+        rows = list_campaigns(connection)[:MAX_LISTED]
         return [{**row.to_dict(), **progress(connection, row.id, state.now)} for row in rows]
 
     rows = await state.store.aread(look)

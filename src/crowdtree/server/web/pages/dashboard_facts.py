@@ -73,6 +73,14 @@ class DashboardFacts:
             answers, None if answers is None else answers * self.progress["price"], seconds
         )
 
+    @property
+    def closes_in_seconds(self) -> float | None:
+        """How long stalled items wait at most, if enough people are here to give them a label."""
+        labels = self.campaign.settings.labels
+        if self.progress["workers"]["active"] < labels.people_per_item:
+            return None
+        return labels.close_stalled_after_seconds
+
     def question_text(self, name: str) -> str:
         """Text of a question."""
         problem = self.policy.problem

@@ -30,6 +30,8 @@ from crowdtree.show.plots.live_tree import flow_numbers
 
 MAX_ROWS = 8
 """Rows of a short table."""
+SOON_SECONDS = 3600.0
+"""Stalled items that are closed within this time worry nobody."""
 MANY_NODES = 20
 """Nodes from which on a tree is too large to see at once."""
 
@@ -113,6 +115,10 @@ def _headline(facts: DashboardFacts, notes: int) -> tuple[str, str]:
         quiet = duration(facts.now - facts.last_answer)
         return "worry", f"No answer for {quiet}. Are workers still there?"
     if is_stuck(items, facts.progress["waiting_for_workers"]):
+        closes = facts.closes_in_seconds
+        if closes is not None and closes <= SOON_SECONDS:
+            rest = f"the rest gets its best label within {duration(closes)}."
+            return "still", f"Everybody who is here has answered: {rest}"
         return "worry", "Waiting for more people: those who are here may answer nothing more."
     seconds = facts.forecast.seconds
     about = "" if seconds is not None and seconds < 55 else "about "

@@ -22,7 +22,7 @@ from crowdtree.server.web.requests import state_of
 
 COOKIE = "crowdtree_language"
 PARAMETER = "lang"
-MOST_HEADER = 500
+MAX_HEADER = 500
 PAGES = ("/w/", "/join/", "/work", "/a/", "/check")
 """Where the pages for workers and auditors begin."""
 
@@ -80,7 +80,7 @@ def speech_of(request: Request, settings: Settings | None = None) -> Speech:
     languages of the browser, the language of the campaign, English.
     """
     chosen = [request.query_params.get(PARAMETER, ""), request.cookies.get(COOKIE, "")]
-    browser = accepted(request.headers.get("accept-language", "")[:MOST_HEADER])
+    browser = accepted(request.headers.get("accept-language", "")[:MAX_HEADER])
     default = [] if settings is None else [settings.tasks.language]
     code = preferred([*chosen, *browser, *default]) or ENGLISH
     changes = {} if settings is None else _changes(settings, code)

@@ -16,7 +16,7 @@ from crowdtree.server.web.services.sessions import Visitor
 router = APIRouter(route_class=PageRoute)
 PLATFORM = (("STUDY_ID", "study"), ("SESSION_ID", "session"))
 """Query parameters of crowdsourcing platforms that are kept with a worker."""
-MOST_PROOF = 200
+MAX_PROOF = 200
 
 
 @router.get("/login")
@@ -57,7 +57,7 @@ async def join(request: Request, token: str) -> Response:
     mine = request.cookies.get(auth.WORKER_COOKIE, "")[: auth.MOST_TOKEN]
     if await sessions.is_participant(state, mine, number, participant):
         return response  # the same person again, not a second worker
-    proof = {key: query.get(key, "")[:MOST_PROOF] for key in ("expires", "nonce", "signature")}
+    proof = {key: query.get(key, "")[:MAX_PROOF] for key in ("expires", "nonce", "signature")}
     details = {name: query[key][:200] for key, name in PLATFORM if key in query}
     visitor = Visitor(participant, **proof, details=details)
     session = await sessions.join_campaign(state, address, token, visitor)

@@ -13,7 +13,7 @@ from crowdtree.server.web.pages.base import PageRoute, render
 from crowdtree.server.web.requests import Number, state_of
 
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
-MOST_SHOWN = 200
+MAX_SHOWN = 200
 
 
 @router.get("/c/{number}/reports")
@@ -24,8 +24,8 @@ async def listed(request: Request, number: Number, owner: OwnerNeeded) -> Respon
     def look(connection: Connection) -> tuple[Campaign, list[ReportRow]]:
         campaign = get_campaign(connection, number)
         texts = [entry.get("text") or entry["name"] for entry in campaign.problem["questions"]]
-        return campaign, report_rows(connection, number, texts, most=MOST_SHOWN, newest=True)
+        return campaign, report_rows(connection, number, texts, most=MAX_SHOWN, newest=True)
 
     campaign, rows = await state.store.aread(look)
-    more = len(rows) == MOST_SHOWN
+    more = len(rows) == MAX_SHOWN
     return render(request, "reports.html", owner=owner, campaign=campaign, rows=rows, more=more)

@@ -32,8 +32,8 @@ from crowdtree.show.plots.html import tree_section
 from crowdtree.show.plots.trees import tree_views
 
 router = APIRouter(route_class=PageRoute, dependencies=OWNER_ONLY)
-MOST_PASTED = 400
-MOST_SIMULATED = 5000
+MAX_PASTED = 400
+MAX_SIMULATED = 5000
 """Items of a simulated campaign; a share of more items takes hardly more checks."""
 
 
@@ -58,7 +58,7 @@ async def plan(request: Request, number: Number, owner: OwnerNeeded) -> Response
         chosen = found.nearest(policy, performance).key
         values |= {"menu": found, "chosen": chosen, "simulated": MENU_ITEMS}
         certify = write_value(BOUND, campaign.settings.finish.max_wrong_labels)
-        values |= {"certify": certify, "most": MOST_SIMULATED}
+        values |= {"certify": certify, "most": MAX_SIMULATED}
     return render(request, "plan.html", **values)
 
 
@@ -97,8 +97,8 @@ async def checks(
     if not isinstance(bound, float) or not 0 < bound < 1:
         raise CrowdtreeError("certify: expected a percentage between 0 and 100")
     count = items.strip().replace(",", "")[:9]
-    if not count.isascii() or not count.isdigit() or not 1 <= int(count) <= MOST_SIMULATED:
-        raise CrowdtreeError(f"items: expected a whole number from 1 to {MOST_SIMULATED:,}")
+    if not count.isascii() or not count.isdigit() or not 1 <= int(count) <= MAX_SIMULATED:
+        raise CrowdtreeError(f"items: expected a whole number from 1 to {MAX_SIMULATED:,}")
     policy = (await state.plans.menu(campaign.problem)).get(choice).policy
     found = await state.plans.certificate(policy, bound, int(count))
     return HTMLResponse(fragment(request, "part-checks.html", found=found))
@@ -171,5 +171,5 @@ def _pasted(text: str) -> tuple[bytes, str]:
         return text.encode(), "csv"
     if lines[0].startswith("{"):
         return text.encode(), "jsonl"
-    rows = ({"task": line[:MOST_PASTED], "text": line} for line in lines)
+    rows = ({"task": line[:MAX_PASTED], "text": line} for line in lines)
     return "".join(json.dumps(row) + "\n" for row in rows).encode(), "jsonl"
