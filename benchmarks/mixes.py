@@ -16,8 +16,9 @@ import numpy as np
 
 import crowdtree as ct
 from benchmarks.mixed_sets import REAL, Mix, load
-from benchmarks.simulated_mixes import MECHANISMS, simulate
+from benchmarks.simulated_mixes import MECHANISMS, OTHERS, simulate
 from crowdtree.core.calibration import INDEPENDENT
+from crowdtree.learning.dawid_skene import fit_dawid_skene
 from crowdtree.learning.source_dependence import Dependence
 from crowdtree.learning.source_policy import recorded_answers
 from crowdtree.simulation import Recorded
@@ -134,23 +135,70 @@ def models_table(draws: int) -> Iterator[Row]:
                        f"{100 * (plain[1] - plain[0]):+.1f}"]  # fmt: skip
 
 
+def best_source(mix: Mix, learned: Any) -> np.ndarray:
+    """Labels of the source that is right most often on the known items; else of the majority."""
+    answers = mix.answers[learned.answers.tasks.astype(int)]
+    known, votes = learned.gold >= 0, plurality(answers, mix.classes)
+    truth = mix.truth[learned.answers.tasks.astype(int)]
+    source, best, most = np.array(mix.sources), votes, -1.0
+    for name in dict.fromkeys(mix.sources):
+        given = answers[:, source == name]
+        label = np.where((given >= 0).any(axis=1), plurality(given, mix.classes), votes)
+        right = float((label == truth)[known].mean())
+        if right > most:
+            best, most = label, right
+    return best
+
+
+def plurality(answers: np.ndarray, classes: int) -> np.ndarray:
+    """Most frequent answer about each item, ties at random."""
+    votes = np.stack([(answers == c).sum(axis=1) for c in range(classes)], axis=1)
+    tie = np.random.default_rng(0).random(votes.shape)
+    return np.asarray((votes + 0.5 * tie).argmax(axis=1))
+
+
+def peers(mix: Mix, learned: Any) -> list[float]:
+    """Share of right labels of the majority, of Dawid and Skene, and of the best source."""
+    open_, truth = learned.gold < 0, mix.truth[learned.answers.tasks.astype(int)]
+    place = np.array([int(name[1:]) for name in learned.classes])
+    fit = fit_dawid_skene(learned.answers.votes, learned.gold, steps=200)
+    labels = [
+        plurality(mix.answers[learned.answers.tasks.astype(int)], mix.classes),
+        place[fit.posterior.argmax(axis=1)],
+    ]
+    labels += [best_source(mix, learned)] if not open_.all() else []
+    return [float((label == truth)[open_].mean()) for label in labels]
+
+
 def others_table(draws: int) -> Iterator[Row]:
-    """Simulated mixes of other mechanisms: two to four classes, two to nine models."""
-    yield ["mechanism", "known", "right, %", "stated - right", "mean gap, points",
-           "interval holds, %", "width", "independent: stated - right"]  # fmt: skip
+    """Simulated mixes of other mechanisms, beside what peers label."""
+    yield ["mechanism", "known", "right, %", "majority", "Dawid-Skene", "best source",
+           "stated - right", "mean gap, points", "interval holds, %", "width"]  # fmt: skip
     shapes = ((1, 2, 2), (2, 5, 3), (3, 9, 4))
-    for name in MECHANISMS:
-        for known in (0, 50, 200):
-            parts = [
-                three_ways(lambda rng, n=name, s=shape: simulate(n, rng, *s), known, draws,
-                           ways=WAYS[:2])
-                for shape in shapes
-            ]  # fmt: skip
-            ours, plain = (np.concatenate([part[way] for part in parts]) for way in WAYS[:2])
-            mean, gap = ours.mean(axis=0), np.abs(ours[:, 1] - ours[:, 0]).mean()
-            yield [name, str(known), share(mean[0]), f"{100 * (mean[1] - mean[0]):+.1f}",
-                   share(gap), share(mean[4]), share(mean[5]),
-                   f"{100 * (plain[:, 1] - plain[:, 0]).mean():+.1f}"]  # fmt: skip
+    drawn: dict[str, list[Callable[[np.random.Generator], Mix]]] = {
+        name: [lambda rng, n=name, s=shape: simulate(n, rng, *s) for shape in shapes]
+        for name in MECHANISMS
+    } | {name: [make] * 3 for name, make in OTHERS.items()}  # fmt: skip
+    for known in (0, 50, 200):
+        total = []
+        for name, makes in drawn.items():
+            rows = []
+            for seed in range(3 * draws):
+                rng = np.random.default_rng([seed, known])
+                mix = makes[seed % 3](rng)
+                learned = learned_from(mix, gold_of(mix, known, rng), sources=mix.table())
+                rows.append([*judged(learned, mix), *peers(mix, learned)])
+            found = np.array(rows)
+            total.append(found)
+            yield [name, str(known), *_beside_peers(found)]
+        yield ["**all**", str(known), *_beside_peers(np.concatenate(total))]
+
+
+def _beside_peers(found: np.ndarray) -> Row:
+    mean, gap = found.mean(axis=0), np.abs(found[:, 1] - found[:, 0]).mean()
+    best = [*map(share, mean[6:]), ""][:3]
+    return [share(mean[0]), *best, f"{100 * (mean[1] - mean[0]):+.1f}", share(gap),
+            share(mean[4]), share(mean[5])]  # fmt: skip
 
 
 def policies_of(learned: Any) -> dict[str, Any]:

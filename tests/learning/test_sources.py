@@ -215,6 +215,15 @@ def test_known_items_say_how_much_sources_err_together():
 # ---------------------------------------------------------------- errors of sources
 
 
+def test_agreement_alone_makes_no_source_stronger_than_the_median():
+    answers, truth = mixed(5, items=200)
+    for gold in (None, gold_of(truth, 60)):
+        tables = ct.learn(answers, gold).labelling.tables
+        parts = [tables.strength[tables.group == code] for code in np.unique(tables.group)]
+        capped = [np.isclose(part, part.max()).mean() >= 0.5 for part in parts]
+        assert all(capped) == (gold is None)
+
+
 @pytest.mark.parametrize("known", [50, 200])
 def test_one_good_model_is_not_outvoted_by_many_poor_ones(known):
     rng = np.random.default_rng(6)

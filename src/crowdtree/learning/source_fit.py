@@ -51,6 +51,7 @@ class Tables:
     group: IntArray
     share: FloatArray
     sources: int
+    known: bool
 
     @property
     def of_sources(self) -> FloatArray:
@@ -59,10 +60,19 @@ class Tables:
 
     @cached_property
     def strength(self) -> FloatArray:
-        """Square root of the information in an answer of each row about the class."""
+        """Square root of the information in an answer of each row about the class.
+
+        Without known items nobody is stronger than the median of the group: agreement does not tell
+        a good source from one that others copy.
+        """
         mean = self.chance @ self.share
-        told = self.share * self.chance * np.log(self.chance / mean[..., None])
-        return np.asarray(np.sqrt(np.maximum(told.sum(axis=(1, 2)), 0)))
+        gain = self.share * self.chance * np.log(self.chance / mean[..., None])
+        strength = np.asarray(np.sqrt(np.maximum(gain.sum(axis=(1, 2)), 0)))
+        if not self.known:
+            for code in np.unique(self.group):
+                mine = self.group == code
+                strength[mine] = np.minimum(strength[mine], np.median(strength[mine]))
+        return strength
 
     def evidence(self, answers: Answers, row: IntArray, items: NDArray[np.intp]) -> Evidence:
         """What the answers about some items say; `row` is that of each worker."""
@@ -134,7 +144,7 @@ def fit_sources(answers: Answers, gold: IntArray) -> SourceFit:
 
 def tables_by(answers: Answers, fit: SourceFit, stated: FloatArray) -> Tables:
     """Tables by the stated probabilities of the classes."""
-    return _Crowd(merge_copies(answers, fit.copies)).tables(stated)
+    return _Crowd(merge_copies(answers, fit.copies)).tables(stated, bool(fit.held_out))
 
 
 class _Crowd:
@@ -206,7 +216,7 @@ class _Crowd:
         posterior = self.shares(dependence) * (not count)
         with_gold(posterior, gold)
         for _ in range(_STEPS + 1):
-            tables = self.tables(posterior * np.where(known, 1.0, weight)[:, None])
+            tables = self.tables(posterior * np.where(known, 1.0, weight)[:, None], count > 0)
             evidence = tables.evidence(self.answers, self.row, everything)
             posterior = np.exp(evidence.posterior(np.log(tables.share), dependence))
             with_gold(posterior, gold)
@@ -221,7 +231,7 @@ class _Crowd:
         share = votes.combined(dependence) + 1e-12
         return np.asarray(share / share.sum(axis=1, keepdims=True))
 
-    def tables(self, weight: FloatArray) -> Tables:
+    def tables(self, weight: FloatArray, known: bool) -> Tables:
         """Tables from the weight of each class for each item."""
         given = self.votes.counts(weight)
         labels, sources = len(self.answers.labels), len(self.sources.names)
@@ -237,7 +247,7 @@ class _Crowd:
         items = weight.sum(axis=0)
         share = (items + 1) / (items.sum() + labels)
         group = self.sources.groups[self.source_of_row]
-        return Tables(chance, group, share, sources)
+        return Tables(chance, group, share, sources, known)
 
 
 def _pooled(given: FloatArray, kinds: NDArray[Any]) -> FloatArray:
