@@ -31,30 +31,6 @@ from crowdtree.server.web.services import sessions
 from crowdtree.server.web.services.sessions import LoginRole
 from crowdtree.server.web.state import AppState
 
-__all__ = [
-    "AUDITOR_COOKIE",
-    "OWNER_COOKIE",
-    "OWNER_ONLY",
-    "SAFE",
-    "WORKER_COOKIE",
-    "AuditorHash",
-    "LoginRole",
-    "Owner",
-    "OwnerNeeded",
-    "WorkerHash",
-    "auditor_hash",
-    "bearer",
-    "csrf_of",
-    "forget",
-    "known_auditor",
-    "known_owner",
-    "log_in",
-    "owner_needed",
-    "owner_or_none",
-    "remember",
-    "worker_hash",
-]
-
 OWNER_COOKIE = "crowdtree_owner"
 WORKER_COOKIE = "crowdtree_worker"
 AUDITOR_COOKIE = "crowdtree_auditor"

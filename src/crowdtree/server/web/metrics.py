@@ -9,7 +9,6 @@ from importlib.metadata import version
 import sqlalchemy as sa
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
 from prometheus_client.registry import Collector
 from sqlalchemy.engine import Connection
 
@@ -17,8 +16,6 @@ from crowdtree.server.store.db.campaign_row import list_campaigns, tally
 from crowdtree.server.store.db.states import LeaseState
 from crowdtree.server.store.db.tables import labels, leases, webhooks
 from crowdtree.server.web.request_metrics import request_collectors
-
-__all__ = ["CONTENT_TYPE", "exposition"]
 
 ITEM_STATUSES = ("new", "open", "labelled", "set aside")
 FATE = "fate:"

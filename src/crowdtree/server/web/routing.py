@@ -15,13 +15,13 @@ from starlette.responses import Response
 from starlette.routing import request_response
 
 from crowdtree.server.web.auth import (
-    SAFE,
     auditor_hash,
     known_auditor,
     known_owner,
     owner_needed,
     worker_hash,
 )
+from crowdtree.server.web.roles import SAFE
 
 Check = Callable[[Request], Awaitable[object]]
 CHECKS: dict[Callable[..., object], Check] = {

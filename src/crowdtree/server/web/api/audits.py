@@ -6,10 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy.engine import Connection
 from starlette.responses import JSONResponse
 
 from crowdtree.server.store.audits import checking, feeding
 from crowdtree.server.store.audits.report import certificate
+from crowdtree.server.store.owner import tokens
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY, AuditorHash
 from crowdtree.server.web.requests import Number, state_of
@@ -34,6 +36,14 @@ class Named(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Checked(BaseModel):
+    """What a check found; `truth` is null where the person cannot tell."""
+
+    model_config = ConfigDict(extra="forbid")
+    item: Annotated[int, Field(ge=1, le=2**53)]
+    truth: Annotated[str, Field(max_length=1000)] | None
 
 
 class Handed(BaseModel):
@@ -92,7 +102,11 @@ async def list_links(request: Request, number: Number) -> list[JsonObject]:
 @router.post(f"{BASE}/links", status_code=201, dependencies=OWNER_ONLY)
 async def make_link(request: Request, number: Number, wish: Named) -> JsonObject:
     """Make a personal link for checking, shown only once."""
-    return await audits.make_link(state_of(request), number, wish.name)
+    state = state_of(request)
+    token, link = await state.store.awrite(
+        lambda c: checking.invite_auditor(c, number, wish.name, state.now)
+    )
+    return {**link, "token": token, "link": f"/a/{token}"}
 
 
 @router.delete(f"{BASE}/links/{{token_id}}", dependencies=OWNER_ONLY)
@@ -116,7 +130,15 @@ async def next_item(request: Request, who: AuditorHash) -> JSONResponse:
 
 
 @router.post("/api/auditor/record")
-async def record(request: Request, given: audits.Checked, who: AuditorHash) -> dict[str, bool]:
+async def record(request: Request, given: Checked, who: AuditorHash) -> dict[str, bool]:
     """Record the true class of an item; null for "cannot tell". A result is final."""
-    await audits.record(state_of(request), who, given)
+    state = state_of(request)
+
+    def apply(connection: Connection) -> None:
+        number, name = checking.auditor_of(connection, who, state.now)
+        by = (who[: tokens.ID_LENGTH], name)
+        audits = state.store.audits
+        checking.record(connection, audits, number, *by, given.item, given.truth, state.now)
+
+    await state.store.awrite(apply)
     return {"done": True}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -9,23 +10,24 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.engine import Connection
 from starlette.responses import StreamingResponse
 
-from crowdtree.server.settings.presets import Who, changes_of
+from crowdtree.server.settings.model import flat
+from crowdtree.server.settings.presets import Who, changes_of, settings_for
 from crowdtree.server.store.db.campaign_row import CampaignStatus, get_campaign
 from crowdtree.server.store.db.campaign_row import list_campaigns as campaign_rows
 from crowdtree.server.store.db.worker_status import WorkerStatus
 from crowdtree.server.store.derived import signing_key
 from crowdtree.server.store.owner import campaigns, people
+from crowdtree.server.store.owner import revisions as revising
 from crowdtree.server.store.queries.items import item_trace
 from crowdtree.server.store.queries.progress import Progress, progress
 from crowdtree.server.store.queries.revisions import list_revisions
 from crowdtree.server.store.queries.workers import WorkerFacts, listed_workers
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY
-from crowdtree.server.web.plan_jobs import Wish
+from crowdtree.server.web.plan_jobs import Wish, wish_of
 from crowdtree.server.web.qr import qr_svg
 from crowdtree.server.web.requests import Number, address_of, event_response, state_of
 from crowdtree.server.web.routing import GuardedRoute
-from crowdtree.server.web.services import plans
 from crowdtree.server.webhooks import hooks
 from crowdtree.server.webhooks.addresses import check_address
 
@@ -96,7 +98,11 @@ async def list_campaigns(request: Request) -> list[JsonObject]:
 async def create(request: Request, wish: Created) -> JsonObject:
     """Create a campaign from a problem or a plan."""
     state = state_of(request)
-    number = await plans.create_campaign(state, wish.name, wish.policy, wish.who, wish.settings)
+    settings = settings_for(wish.who).changed(flat(wish.settings))
+    policy = await state.plans.policy_of(wish.policy)
+    number = await state.store.awrite(
+        lambda c: campaigns.create(c, wish.name, policy, settings, state.now)
+    )
     return {"id": number}
 
 
@@ -110,7 +116,11 @@ async def look(request: Request, number: Number) -> JsonObject:
 @router.get("/{number}/definition")
 async def definition(request: Request, number: Number) -> JsonObject:
     """Read a campaign's name, policy and settings, as `POST /api/campaigns` takes them."""
-    return await plans.define(state_of(request), number)
+    state = state_of(request)
+    campaign = await state.store.aread(lambda c: get_campaign(c, number))
+    policy = await asyncio.to_thread(lambda: wish_of(state.policy(campaign)))
+    settings = campaign.settings.model_dump(mode="json")
+    return {"name": campaign.name, "policy": policy, "settings": settings}
 
 
 @router.post("/{number}/revise")
@@ -120,7 +130,11 @@ async def revise(request: Request, number: Number, wish: Revised) -> JsonObject:
     The policy is as in `POST /api/campaigns`, over the same classes, questions and right answers.
     """
     state = state_of(request)
-    return {"revision": await plans.revise_campaign(state, number, wish.policy, wish.reason)}
+    policy, why = await state.plans.policy_of(wish.policy), {"text": wish.reason.strip()}
+    revision = await state.store.awrite(
+        lambda c: revising.revise(c, number, policy, why, state.now)
+    )
+    return {"revision": revision}
 
 
 @router.get("/{number}/revisions")

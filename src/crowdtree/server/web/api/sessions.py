@@ -7,6 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from crowdtree.server.store import NotFound
+from crowdtree.server.store.owner import owners, tokens
+from crowdtree.server.store.owner.joining import Visitor
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web import auth
 from crowdtree.server.web.auth import OwnerNeeded
@@ -14,11 +17,11 @@ from crowdtree.server.web.limits import client_address
 from crowdtree.server.web.requests import state_of
 from crowdtree.server.web.routing import GuardedRoute
 from crowdtree.server.web.services import sessions
-from crowdtree.server.web.services.sessions import Visitor
 
 router = APIRouter(route_class=GuardedRoute, prefix="/api", tags=["sessions"])
 Token = Annotated[str, Field(min_length=1, max_length=200)]
 Id = Annotated[str, Field(max_length=200)]
+LINK_SECONDS = 900.0
 
 
 class Login(BaseModel):
@@ -56,7 +59,9 @@ async def start_session(request: Request, response: Response, login: Login) -> d
 @router.delete("/session")
 async def end_session(request: Request, response: Response, owner: OwnerNeeded) -> dict[str, bool]:
     """Log out; the session stops working everywhere."""
-    await sessions.log_out(state_of(request), owner.token_hash)
+    state = state_of(request)
+    end = owner.token_hash
+    await state.store.awrite(lambda c: tokens.revoke_owner_tokens(c, state.now, end))
     auth.forget(response, auth.OWNER_COOKIE)
     return {"done": True}
 
@@ -70,7 +75,7 @@ async def start_worker_session(
 
 
 async def _start(
-    request: Request, response: Response, token: str, role: auth.LoginRole
+    request: Request, response: Response, token: str, role: sessions.LoginRole
 ) -> dict[str, str]:
     return {"csrf": auth.csrf_of(await auth.log_in(request, response, token, role))}
 
@@ -91,7 +96,11 @@ async def join(request: Request, wish: Join) -> dict[str, str]:
 @router.post("/login-link")
 async def login_link(request: Request, owner: OwnerNeeded) -> dict[str, str]:
     """Make a link that logs the owner in on another device: once, within some minutes."""
-    return {"link": await sessions.make_login_link(state_of(request), owner.id)}
+    state = state_of(request)
+    token = await state.store.awrite(
+        lambda c: owners.make_link(c, owner.id, state.now, LINK_SECONDS)
+    )
+    return {"link": f"/login?token={token}"}
 
 
 @router.get("/tokens")
@@ -105,11 +114,21 @@ async def list_tokens(request: Request, owner: OwnerNeeded) -> list[JsonObject]:
 async def make_token(request: Request, wish: Named, owner: OwnerNeeded) -> dict[str, str]:
     """Make a token for scripts, shown only once: with the rights of the owner, or only to read."""
     state = state_of(request)
-    token, token_id = await sessions.issue_token(state, owner.id, wish.name, wish.read_only)
-    return {"token": token, "id": token_id}
+    token = await state.store.awrite(
+        lambda c: owners.make_token(c, owner.id, wish.name, state.now, wish.read_only)
+    )
+    return {"token": token, "id": tokens.hashed(token)[: tokens.ID_LENGTH]}
 
 
 @router.delete("/tokens/{token_id}")
 async def end_token(request: Request, token_id: str, owner: OwnerNeeded) -> dict[str, int]:
     """Revoke a token, session or link of the owner by its id."""
-    return {"revoked": await sessions.revoke_token(state_of(request), owner.id, token_id)}
+    state, mine = state_of(request), tokens.of_owner(owner.id)
+    count = 0
+    if len(token_id) == tokens.ID_LENGTH and token_id.isalnum():
+        count = await state.store.awrite(
+            lambda c: owners.revoke_token(c, token_id, state.now, mine)
+        )
+    if not count:
+        raise NotFound("There is no such token.")
+    return {"revoked": count}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 
 from fastapi import APIRouter, Request
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from crowdtree.server.web.auth import OWNER_ONLY
 from crowdtree.server.web.errors import error_response, refusal_of
-from crowdtree.server.web.metrics import CONTENT_TYPE, exposition
+from crowdtree.server.web.metrics import exposition
 from crowdtree.server.web.requests import state_of
 
 router = APIRouter(tags=["system"])
@@ -37,4 +38,4 @@ async def metrics(request: Request) -> PlainTextResponse:
     state = state_of(request)
     waiting, queues = state.waiters.waiting(), state.store.queued()
     text = await state.store.aread(lambda c: exposition(c, waiting, STARTED, queues))
-    return PlainTextResponse(text, media_type=CONTENT_TYPE)
+    return PlainTextResponse(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from crowdtree.server.settings.finish import BOUND
 from crowdtree.server.settings.words import read_value, write_value
 from crowdtree.server.store.audits.checking import AuditorLink, listed_auditors
-from crowdtree.server.store.audits.report import unsure_items
+from crowdtree.server.store.audits.report import AuditReport, unsure_items
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import AUDITOR_COOKIE, OWNER_ONLY, AuditorHash, OwnerNeeded, csrf_of
@@ -63,9 +63,7 @@ async def start(request: Request, number: Number) -> Response:
     return go(request, f"/c/{number}/audit")
 
 
-async def audit_part(
-    request: Request, campaign: Campaign, found: audits.AuditReport | None = None
-) -> str:
+async def audit_part(request: Request, campaign: Campaign, found: AuditReport | None = None) -> str:
     """What is asked for, estimated and certified, with the chart and the next step."""
     state = state_of(request)
     found = found or await audits.report(state, campaign.id)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
+from crowdtree.server.store.owner.joining import Visitor
 from crowdtree.server.web import auth
 from crowdtree.server.web.limits import client_address
 from crowdtree.server.web.pages.base import PageRoute
 from crowdtree.server.web.pages.language import keep_language
 from crowdtree.server.web.requests import state_of
 from crowdtree.server.web.services import sessions
-from crowdtree.server.web.services.sessions import Visitor
 
 router = APIRouter(route_class=PageRoute)
 PLATFORM = (("STUDY_ID", "study"), ("SESSION_ID", "session"))

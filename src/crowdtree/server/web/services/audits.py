@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, TypedDict
+from typing import TypedDict
 
-from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.engine import Connection
 
 from crowdtree.audit import Standing
@@ -14,31 +13,9 @@ from crowdtree.server.store.audits import checking
 from crowdtree.server.store.audits.report import AuditReport, audit_report, history_of
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.owner.tokens import ID_LENGTH
-from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.state import AppState
 
-__all__ = [
-    "AuditReport",
-    "Checked",
-    "Me",
-    "chart_of",
-    "hand_out",
-    "make_link",
-    "record",
-    "report",
-    "report_auditor",
-    "start",
-]
-
 MOST_CHARTS = 20
-
-
-class Checked(BaseModel):
-    """What a check found; `truth` is null where the person cannot tell."""
-
-    model_config = ConfigDict(extra="forbid")
-    item: Annotated[int, Field(ge=1, le=2**53)]
-    truth: Annotated[str, Field(max_length=1000)] | None
 
 
 class Me(TypedDict):
@@ -88,14 +65,6 @@ def _draw(history: list[Standing], confidence: float, wanted: float | None) -> s
     return chart_svg(audit_chart(history, confidence, wanted), page=True)
 
 
-async def make_link(state: AppState, number: int, name: str) -> JsonObject:
-    """Make a link for a person who checks labels."""
-    token, link = await state.store.awrite(
-        lambda c: checking.invite_auditor(c, number, name, state.now)
-    )
-    return {**link, "token": token, "link": f"/a/{token}"}
-
-
 # ------------------------------------------------------------------------------ auditors
 
 
@@ -131,22 +100,3 @@ async def hand_out(state: AppState, who: str) -> checking.Handed:
     if item is not None:
         found["item"] = {"task": item["task"], **visible(item)}
     return found
-
-
-async def record(state: AppState, who: str, given: Checked) -> None:
-    """Record what the auditor found."""
-
-    def apply(connection: Connection) -> None:
-        number, name = checking.auditor_of(connection, who, state.now)
-        checking.record(
-            connection,
-            state.store.audits,
-            number,
-            who[:ID_LENGTH],
-            name,
-            given.item,
-            given.truth,
-            state.now,
-        )
-
-    await state.store.awrite(apply)

@@ -9,32 +9,14 @@ from typing import Literal
 
 from sqlalchemy.engine import Connection
 
-from crowdtree.server.store import NotFound, Refused
+from crowdtree.server.store import Refused
 from crowdtree.server.store.db.activity import ORIGIN, Origin, note
 from crowdtree.server.store.db.campaign_row import get_campaign
-from crowdtree.server.store.owner import joining, owners, tokens
+from crowdtree.server.store.owner import joining, tokens
 from crowdtree.server.store.owner.joining import Visitor
 from crowdtree.server.web.rate_limit import network
 from crowdtree.server.web.state import AppState
 
-__all__ = [
-    "LoginRole",
-    "OwnedToken",
-    "Visitor",
-    "find_credential",
-    "find_join_link",
-    "is_participant",
-    "issue_token",
-    "join_campaign",
-    "list_tokens",
-    "log_in",
-    "log_out",
-    "make_login_link",
-    "revoke_token",
-    "works_for",
-]
-
-LINK_SECONDS = 900.0
 LoginRole = Literal["once", "worker", "auditor"]
 """What a login link belongs to: an owner, once, a worker, or an auditor."""
 USED = "This link was already used or is not valid. Get a new one."
@@ -107,11 +89,6 @@ async def _log_in_owner(state: AppState, address: str, token: str) -> str:
     return session
 
 
-async def log_out(state: AppState, token_hash: str) -> None:
-    """End an owner session everywhere."""
-    await state.store.awrite(lambda c: tokens.revoke_owner_tokens(c, state.now, token_hash))
-
-
 async def _log_in_worker(state: AppState, token: str) -> str:
     found = await _known(state, token, "worker")
     return await state.store.awrite(
@@ -175,36 +152,8 @@ async def join_campaign(state: AppState, address: str, token: str, visitor: Visi
     return session
 
 
-async def make_login_link(state: AppState, owner: int | None) -> str:
-    """Make a one-time link that logs an owner in on another device."""
-    token = await state.store.awrite(lambda c: owners.make_link(c, owner, state.now, LINK_SECONDS))
-    return f"/login?token={token}"
-
-
 async def list_tokens(state: AppState, owner: int | None, token_hash: str) -> list[OwnedToken]:
     """List an owner's valid tokens and sessions, without their secrets."""
     this = token_hash[: tokens.ID_LENGTH]
     rows = await state.store.aread(lambda c: tokens.listed(c, state.now, tokens.of_owner(owner)))
     return [{**row, "this": row["id"] == this} for row in rows]
-
-
-async def issue_token(
-    state: AppState, owner: int | None, purpose: str, read_only: bool
-) -> tuple[str, str]:
-    """Make a token for scripts with the rights of an owner; returns it and its id."""
-    token = await state.store.awrite(
-        lambda c: owners.make_token(c, owner, purpose, state.now, read_only)
-    )
-    return token, tokens.hashed(token)[: tokens.ID_LENGTH]
-
-
-async def revoke_token(state: AppState, owner: int | None, token_id: str) -> int:
-    """Revoke a token of an owner by its id; returns how many were revoked."""
-    count = 0
-    if len(token_id) == tokens.ID_LENGTH and token_id.isalnum():
-        count = await state.store.awrite(
-            lambda c: owners.revoke_token(c, token_id, state.now, tokens.of_owner(owner))
-        )
-    if not count:
-        raise NotFound("There is no such token.")
-    return count
