@@ -110,7 +110,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         if not name.startswith("_") and importlib.util.find_spec(f"crowdtree.{name}"):
             return importlib.import_module(f"crowdtree.{name}")
-        from crowdtree.core.checking import did_you_mean
+        from crowdtree.core.errors import did_you_mean
 
         meant = did_you_mean(name, __all__)
         raise AttributeError(f"module 'crowdtree' has no attribute {name!r}{meant}")

@@ -47,6 +47,7 @@ def test_explain_takes_answers_and_a_plan_and_writes_a_page(tmp_path, capsys):
     ("words", "says"),
     [
         (["--class", "unicorn"], "class: 'unicorn' is not in the problem"),
+        (["--class", "c22"], "; did you mean 'c2'?"),
         (["--answers", "T1=perhaps"], "expected T1=no, T1=yes, got 'T1=perhaps'"),
         (["--answers", "yes"], "got 'yes'"),
         (["--answers", "T9=yes"], "T9"),

@@ -213,7 +213,7 @@ LONG = "|".join(f"w{n}" for n in range(33))
         (HEAD + f"q,0.1,{LONG},u,v\n", "question 'q' has 35 answers; expected at most 32"),
         (NAMED + f"q,0.1,{LONG},w1,w2,w3\n", "question 'q': expected 2 to 32 answers, got 33"),
         (NAMED + "q,0.1,red|brown,red,brwon,-\n", "'brwon'; write 'red', 'brown', several with |"),
-        (NAMED + "q,0.1,red|brown,red,brwon,-\n", "(did you mean 'brown'?)"),
+        (NAMED + "q,0.1,red|brown,red,brwon,-\n", "; did you mean 'brown'?"),
         (NAMED + "q,0.1,red|brown,red,1,-\n", "column 5 (question 'q', class 'b') is '1'; write"),
         (NAMED + "q,0.1,red|brown,red,,-\n", "class 'b') is blank"),
         (NAMED + "q,0.1,red|brown,,,\n", "question 'q' is blank for every class"),
@@ -240,7 +240,7 @@ QUESTION = "{name: q, answers: [x, y, z], error: 0.1, outcome: [x, y]}"
     ("entry", "words"),
     [
         ("answers: [x, y], outcome: [x, z]", "('q').outcome: class 'b' is 'z'; write 'x', 'y'"),
-        ("answers: [brown, red], outcome: [red, brwon]", "(did you mean 'brown'?)"),
+        ("answers: [brown, red], outcome: [red, brwon]", "; did you mean 'brown'?"),
         ("answers: [x], outcome: [x, x]", "questions[0] ('q'): answers: question 'q': expected 2"),
         ("answers: x|y, outcome: [x, y]", "questions[0].answers: expected a list, got 'x|y'"),
         ("answers: [1, 2], outcome: [1, 2]", "questions[0].answers[0]: expected text, got '1'"),

@@ -282,7 +282,7 @@ def test_rows_are_scaled_with_a_note():
             "task,cat,dog,cow\n1,0.5,inf,0.5\n",
             "items: row 2: 'dog': expected a probability, got 'i",
         ),
-        ("task,cat,dog,cow\n1,0,0,0\n", "opinion: row 0 is 0 throughout; leave it blank (NaN)"),
+        ("task,cat,dog,cow\n1,0,0,0\n", "items: row 2: opinion: every class has 0; leave it blank"),
         ("task,cat,dog,cow\n1,1,0,0\n1,1,0,0\n", "items: '1' occurs twice; keep one row of it"),
         ('task;opinion\n1;"{""cot"": 1}"\n', "items: row 2: opinion: 'cot' is not a class; expec"),
         ("task,opinion\n1,cat\n", 'items: row 2: opinion: expected a JSON object such as {"cat'),

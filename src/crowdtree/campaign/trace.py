@@ -15,7 +15,7 @@ from crowdtree.campaign.questions import open_questions, path
 from crowdtree.campaign.reasons import Outcome
 from crowdtree.campaign.view import ItemView, Revision
 from crowdtree.core.checking import check_call, got, is_number
-from crowdtree.core.errors import CrowdtreeError, listing, one_line
+from crowdtree.core.errors import CrowdtreeError, did_you_mean, listing, one_line
 from crowdtree.core.fixed_plan import Plan
 from crowdtree.core.likelihood import UNSURE, AnswerModel
 from crowdtree.core.outcomes import CANT_TELL, YES_NO, answer_spellings, folded_answer
@@ -299,6 +299,7 @@ def _index(names: tuple[str, ...], value: Any, what: str) -> int:
     if value not in names:
         raise CrowdtreeError(
             f"{what}: {one_line(value)} is not in the problem, which has {listing(names)}"
+            f"{did_you_mean(str(value), names)}"
         )
     return names.index(value)
 

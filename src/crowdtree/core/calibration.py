@@ -9,7 +9,7 @@ items would stop.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,7 @@ class Calibration(HtmlShown):
     floor: float = 0.0
     reached: tuple[float, float] | None = None
     spread: float = 0.0
-    tail: Tail = ()
+    tail: Tail = field(default=(), repr=False)
     table: str | None = None
 
     def __post_init__(self) -> None:

@@ -15,12 +15,11 @@ import types
 import typing
 from collections import abc
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache, wraps
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
-from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.errors import CrowdtreeError, did_you_mean
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -132,16 +131,6 @@ def check_share(name: str, value: Any, *, zero: bool = False) -> float:
         f"{name}: expected a number between 0 and 1, got {f'{value:g}' if number else got(value)}"
         + percent
     )
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest a known name that resembles a wrong one; empty if none does.
-
-    >>> did_you_mean("evalute", ["design", "evaluate"])
-    "; did you mean 'evaluate'?"
-    """
-    close = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def got(value: Any) -> str:

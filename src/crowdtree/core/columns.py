@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.core.errors import CrowdtreeError, listing
+from crowdtree.core.errors import CrowdtreeError, did_you_mean, listing
 from crowdtree.core.reading import (
     MAX_TABLE,
     Source,
@@ -320,12 +320,9 @@ def _given(
                 raise CrowdtreeError(f"{where}: two columns are named {one!r}; rename one")
             if places:
                 return places[0]
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, header, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
     raise CrowdtreeError(
-        f"{where}: no column {name!r} for {role} (found: {listing(filter(None, header))}){hint}"
+        f"{where}: no column {name!r} for {role} (found: {listing(filter(None, header))})"
+        f"{did_you_mean(name, header)}"
     )
 
 

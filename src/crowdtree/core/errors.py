@@ -78,6 +78,19 @@ def one_line(value: Any, most: int = 40) -> str:
     return repr(text) if len(text) <= most else f"{text[:most]!r}..."
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Suggest a known name that resembles a wrong one; empty if none does.
+
+    >>> did_you_mean("Evalute", ["design", "evaluate"])
+    "; did you mean 'evaluate'?"
+    """
+    from difflib import get_close_matches  # seldom needed
+
+    folded = {other.casefold(): other for other in known}
+    close = get_close_matches(name.casefold(), folded, n=1)
+    return f"; did you mean {one_line(folded[close[0]])}?" if close else ""
+
+
 def squeeze(text: object) -> str:
     """Put a message of another library on one line.
 

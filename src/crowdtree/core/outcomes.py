@@ -7,14 +7,13 @@ says which.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.core.errors import CrowdtreeError, listing
+from crowdtree.core.errors import CrowdtreeError, did_you_mean, listing
 
 DASH = -1
 SEVERAL = -2
@@ -270,13 +269,8 @@ def _bad_cell(
 def _hint(names: Names, value: Any) -> str:
     if names == YES_NO:
         return "write 0, 1 or -"
-    near = [
-        match
-        for text in _cell_texts(value)
-        if text not in _spellings(names)
-        for match in difflib.get_close_matches(text, [name.casefold() for name in names], 1)
-    ]
-    meant = f" (did you mean {quoted(near[0])}?)" if near else ""
+    unknown = (text for text in _cell_texts(value) if text not in _spellings(names))
+    meant = next(filter(None, (did_you_mean(text, names) for text in unknown)), "")
     return f"expected {listing(map(quoted, names), 8)}, several of them with | between, or -{meant}"
 
 

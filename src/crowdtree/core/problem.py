@@ -28,7 +28,7 @@ from crowdtree.core.channel import (
     spread_confusion,
 )
 from crowdtree.core.checking import check_call, check_options, describe_type, got, is_number
-from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning, listing
+from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning, did_you_mean, listing
 from crowdtree.core.loss import Loss, make_loss, referring
 from crowdtree.core.outcomes import (
     CELLS,
@@ -536,7 +536,7 @@ class Problem(Framed, Saved, HtmlShown):
         if place is None:
             raise CrowdtreeError(
                 f"question {quoted(name)} is not in the problem, which has "
-                f"{listing(map(quoted, self.questions))}"
+                f"{listing(map(quoted, self.questions))}{did_you_mean(str(name), self.questions)}"
             )
         return place
 

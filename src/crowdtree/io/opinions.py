@@ -81,6 +81,13 @@ def load_opinions(source: Any, classes: Sequence[str], kind: Kind | None = None)
         raise CrowdtreeError(f"items: {twice!r} occurs twice; keep one row of it")
     columns = {column for _, cells in rows for column in cells}
     found = _cells(rows, classes, columns) if _json_columns(columns) else _table(rows, classes)
+    for name, table in found.items():
+        empty = np.flatnonzero(np.nansum(table, axis=1) + np.isnan(table).all(axis=1) == 0)
+        if len(empty):
+            where = rows[empty[0]][0]
+            raise CrowdtreeError(
+                f"{where}: {name}: every class has 0; leave it blank where there is no opinion"
+            )
     stated = read_sources(found, classes)
     notes = tuple(note for source_ in stated.values() for note in source_.notes)
     return OpinionTable(tuple(tasks), {name: s.rows for name, s in stated.items()}, notes)

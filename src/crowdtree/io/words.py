@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import unicodedata
 from collections import Counter
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.core.errors import listing, one_line
+from crowdtree.core.errors import did_you_mean, listing, one_line
 from crowdtree.core.outcomes import (
     CELLS,
     DASH,
@@ -180,9 +179,7 @@ def _composed(text: str) -> str:
 def _remedy(names: Names | None, word: str) -> str:
     if names is None:
         return "write 0, 1 or -, or the name of an answer"
-    near = difflib.get_close_matches(word.casefold(), [name.casefold() for name in names], 1)
-    meant = [name for name in names if name.casefold() in near]
-    hint = f" (did you mean {one_line(meant[0])}?)" if meant else ""
+    hint = did_you_mean(word, names)
     return f"write {listing(map(one_line, names), 8)}, several with | between them, or -{hint}"
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.core.columns import Column, Columns, read_columns
-from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning, listing, one_line
+from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning, did_you_mean, listing, one_line
 from crowdtree.core.outcomes import CELLS, DASH, MAX_ANSWERS
 from crowdtree.core.outcomes import YES_NO as PLAIN
 from crowdtree.core.problem import LINE_BREAKS
@@ -639,12 +639,9 @@ def gold_codes(answers: Answers, truths: dict[str, str] | None, names: tuple[str
 
 def unknown_names(what: str, extra: list[str], known: tuple[str, ...], fix: str) -> CrowdtreeError:
     """Say which names are unknown, what they may stand for, and what to do."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(extra[0], known, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
     return CrowdtreeError(
-        f"{what} {listing(map(repr, extra))} is not among {listing(map(repr, known))}; {hint}{fix}"
+        f"{what} {listing(map(repr, extra))} is not among {listing(map(repr, known))}"
+        f"{did_you_mean(extra[0], known) or ';'} {fix}"
     )
 
 

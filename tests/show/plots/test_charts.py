@@ -88,6 +88,23 @@ def test_labels_at_the_end_of_lines_stay_apart() -> None:
     assert placed[3] == 90
 
 
+def test_the_chief_line_keeps_its_name_at_its_end() -> None:
+    from crowdtree.show.plots.line_labels import end_labels
+    from crowdtree.show.plots.vega import alt
+
+    ends = {"random": (90.0, 0.06), "paper": (84.0, 0.05), "co-design": (82.0, 0.05)}
+    kinds = {"paper": "paper", "co-design": "ours"}
+    rows = [
+        {"series": name, "kind": kinds.get(name, "baseline"), "x": x, "y": y}
+        for name, (x, y) in ends.items()
+    ]
+    scale = alt.Scale(domain=[0.0, 1.0])
+    names = end_labels(rows, scale, False, lambda x: x)[-1].to_dict()["datasets"].popitem()[1]
+    heights = {row["label"]: row["y"] for row in names}
+    assert heights["co-design"] == pytest.approx(0.05)
+    assert len({round(y, 2) for y in heights.values()}) == 3
+
+
 @pytest.mark.parametrize(("n", "most"), [(5, 5), (20, 20), (60, 60), (200, 60)])
 def test_confusion_labels_are_thinned(n: int, most: int) -> None:
     from crowdtree.show.plots import confusion, vega

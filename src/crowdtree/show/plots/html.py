@@ -120,7 +120,8 @@ a:focus-visible, [tabindex]:focus-visible { outline: 2px solid var(--ct-accent);
 .tree-view { scroll-margin-top: 16px; }
 .tree-view:focus { outline: none; }
 .crumbs { margin: 8px 0; }
-.scroll { overflow-x: auto; max-width: 100%; background: /* a shadow where more is to come */
+.scroll, figure.wide { overflow-x: auto; max-width: 100%;
+  background: /* a shadow where more is to come */
   linear-gradient(to right, var(--ct-background) 40%, transparent) left / 48px 100% no-repeat local,
   linear-gradient(to left, var(--ct-background) 40%, transparent) right / 48px 100% no-repeat local,
   linear-gradient(to right, var(--ct-muted), transparent) left / 6px 100% no-repeat scroll,
@@ -135,8 +136,8 @@ a:focus-visible, [tabindex]:focus-visible { outline: 2px solid var(--ct-accent);
 .beside.own p { max-width: 56ch; }
 figure { margin: 16px 0 0; }
 figure svg { max-width: 100%; height: auto; }
-figure.wide { overflow-x: auto; }
 figure.wide svg { max-width: none; overflow: visible; display: block; }
+figure.wide > svg > rect, .scroll > svg > rect { fill: none; } /* the shadow is behind it */
 .beside figure.wide svg { min-width: 560px; max-width: 100%; }
 dl.facts { display: flex; flex-wrap: wrap; gap: 16px 48px; margin: 24px 0; }
 dl.facts div { min-width: 120px; }
@@ -164,7 +165,7 @@ td.words { min-width: 18ch; max-width: 52ch; }
   dl.facts { gap: 16px 32px; }
   th.n { white-space: normal; }
   th, td { padding-right: 8px; }
-  td.words, .beside td.words { min-width: 8ch; overflow-wrap: anywhere; }
+  td.words, .beside td.words { min-width: 10ch; overflow-wrap: anywhere; }
   td:last-child, th:last-child { padding-right: 0; }
 }
 @media print { .scroll, figure.wide { overflow: visible; } }

@@ -38,7 +38,12 @@ def dots_chart(dots: Dots, title: str, axis: str, small: str) -> Chart | None:
             axis=alt.Axis(ticks=False, domain=False, labelLimit=200),
         ),
         yOffset=alt.YOffset("who:N", sort=names),
-        color=alt.Color("who:N", title=None, scale=alt.Scale(domain=names, range=colours)),
+        color=alt.Color(
+            "who:N",
+            title=None,
+            scale=alt.Scale(domain=names, range=colours),
+            legend=alt.Legend(orient="top", columns=4),  # seen on a phone without scrolling
+        ),
     )
     across: dict[str, Any] = {
         "title": axis,

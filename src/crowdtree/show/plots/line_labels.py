@@ -63,6 +63,8 @@ def end_labels(
     for row in rows:
         if row["series"] not in ends or row["x"] >= ends[row["series"]]["x"]:
             ends[row["series"]] = row
+    rank = list(LABEL_COLOURS)  # the most important lines keep their names at their ends
+    ends = dict(sorted(ends.items(), key=lambda end: rank.index(end[1].get("kind", "baseline"))))
     low, span = _heights(scale, log)
     # lines that stop early keep their label there; those that end together share one column
 
