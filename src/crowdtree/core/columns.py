@@ -34,51 +34,35 @@ from crowdtree.core.reading import (
 
 IntArray = NDArray[np.int32]
 
-ROLES: Mapping[str, Sequence[Sequence[str]]] = {
+_ROLES: Mapping[str, Sequence[str]] = {
     "task": (
-        ("task",),
-        ("item",),
-        (
-            *("id", "taskid", "itemid", "assignment:taskid", "hitid", "inputhash", "unitid"),
-            *(
-                "ticket",
-                "ticketid",
-                "ticketnumber",
-                "image",
-                "imageid",
-                "photo",
-                "photoid",
-                "picture",
-                "filename",
-            ),
-            *("document", "documentid", "docid", "example", "exampleid", "object", "objectid"),
-            *("subject", "subjectid", "subjectids", "sample", "sampleid", "record", "recordid"),
-        ),
+        "task",
+        "item",
+        "id taskid itemid assignment:taskid hitid inputhash unitid ticket ticketid ticketnumber "
+        "image imageid photo photoid picture filename document documentid docid example exampleid "
+        "object objectid subject subjectid subjectids sample sampleid record recordid",
     ),
     "worker": (
-        ("worker",),
-        ("workerid", "assignment:workerid"),
-        (
-            *("annotator", "annotatorid", "who", "rater", "raterid", "user", "userid", "username"),
-            *("person", "participant", "participantid", "coder", "labeler", "labeller", "judge"),
-            *("reviewer", "contributor", "completedby", "createdby", "performer", "email"),
-        ),
+        "worker",
+        "workerid assignment:workerid",
+        "annotator annotatorid who rater raterid user userid username person participant "
+        "participantid coder labeler labeller judge reviewer contributor completedby createdby "
+        "performer email",
     ),
     "label": (
-        ("label",),
-        ("accept",),  # Prodigy; its answer is accept or reject
-        ("answer", "truth"),
-        (
-            *("class", "category", "response", "choice", "annotation", "value", "vote", "verdict"),
-            *("decision", "judgment", "judgement", "rating", "gold", "groundtruth"),
-        ),
+        "label",
+        "accept",  # Prodigy; its answer is accept or reject
+        "answer truth",
+        "class category response choice annotation value vote verdict decision judgment judgement "
+        "rating gold groundtruth",
     ),
-    "question": (("question",),),
-    "source": (("source",), ("kind",)),
-    "version": (("version",),),
-    "kind": (("kind",),),
-    "price": (("price",),),
+    "question": ("question",),
+    "source": ("source", "kind"),
+    "version": ("version",),
+    "kind": ("kind",),
+    "price": ("price",),
 }
+ROLES = {role: [names.split() for names in groups] for role, groups in _ROLES.items()}
 """Names by which columns are recognised, the first group that fits; without case, ``_`` and blanks.
 """
 _LABEL_PREFIXES = ("answer.", "output:")  # Mechanical Turk and Toloka name the answers so

@@ -193,13 +193,9 @@ class Tree(Framed, Saved, Drawn):
         """Number of inner nodes."""
         return len(self.question)
 
-    @property
+    @cached_property
     def n_leaves(self) -> int:
         """Number of leaves."""
-        return self._n_leaves
-
-    @cached_property
-    def _n_leaves(self) -> int:
         return int(np.count_nonzero((self.children < 0) & (self.children != NO_BRANCH)))
 
     def longest_path(self, weight: NDArray[Any]) -> int:

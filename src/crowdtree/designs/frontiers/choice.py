@@ -270,9 +270,9 @@ class Frontier(Framed, Saved, Plotted):
 
     def _candidate(self, goal: Goal) -> Point:
         """Best plan among those near the frontier."""
-        if goal.error is not None:
-            return self._for_error(goal, goal.error)
-        return self._within(goal) if goal.loss is None else self._for_loss(goal, goal.loss)
+        if goal.error is None and goal.loss is None:
+            return self._within(goal)
+        return self._reaching(goal)
 
     @cached_property
     def _all_plans(self) -> AllPlans:
@@ -305,29 +305,28 @@ class Frontier(Framed, Saved, Plotted):
             raise known
         return Selection(goal, known, self._claimed_votes, found.lower_bound, found.complete)
 
-    def _for_error(self, goal: Goal, error: float) -> Point:
+    def _reaching(self, goal: Goal) -> Point:
+        """Cheapest plan found of at most some error or loss."""
+        name, limit = ("error", goal.error) if goal.loss is None else ("loss", goal.loss)
+        assert limit is not None
+
+        def measure(point: Point) -> float:
+            return point.misclassification if goal.loss is None else point.risk
+
         def kept(point: Point) -> Point | None:
             """The point, with leaves left undecided if it must; ``None`` if they are too many."""
             if not goal.undecided:
-                return point if point.misclassification <= error else None
-            decided = point.deciding(error)
+                return point if measure(point) <= limit else None
+            decided = point.deciding(limit)
             return decided if decided is not None and decided.undecided <= goal.undecided else None
 
-        good, best = self._keeping(goal, kept, lambda point: point.misclassification)
+        good, best = self._keeping(goal, kept, measure)
         if not good:
-            decided = best.deciding(error)
-            share = "" if decided is None else percent(decided.undecided)
-            ways = [f"leave {share} of the items undecided"] if share else []
-            raise self._out_of_reach(goal, f"error: {error:g}", best.misclassification, ways)
-        return min(good, key=lambda point: point.expected_cost)
-
-    def _for_loss(self, goal: Goal, loss: float) -> Point:
-        def kept(point: Point) -> Point | None:
-            return point if point.risk <= loss else None
-
-        good, best = self._keeping(goal, kept, lambda point: point.risk)
-        if not good:
-            raise self._out_of_reach(goal, f"loss: {loss:g}", best.risk)
+            decided = best.deciding(limit) if goal.loss is None else None
+            ways = []
+            if decided is not None:
+                ways = [f"leave {percent(decided.undecided)} of the items undecided"]
+            raise self._out_of_reach(goal, f"{name}: {limit:g}", measure(best), ways)
         return min(good, key=lambda point: point.expected_cost)
 
     def _keeping(
