@@ -229,8 +229,8 @@ class Run:
         return sum(int(self.truth[k] != label) for k, label in self.labels().items())
 
     def paused(self) -> set[int]:
-        """Workers whom the server suspects."""
-        mine = workers.c.reason == WorkerReason.SUSPECTED
+        """Workers whom the server suspects, or holds for their speed."""
+        mine = workers.c.reason.in_((WorkerReason.SUSPECTED, WorkerReason.HURRIED))
         rows = self.store.read(
             lambda c: c.execute(sa.select(workers.c.id).where(mine)).scalars().all()
         )

@@ -60,7 +60,7 @@ def find_suspects(
     rest = [w for w in evidence.workers if w not in suspected]
     wrong = _wrong(evidence, error, rest, known)
     strangers = [w for w in rest if w not in vouched]
-    return wrong or _alike(evidence, strangers, set(rest)) | _fast(evidence, strangers)
+    return wrong or _fast(evidence, strangers) | _alike(evidence, strangers, set(rest))
 
 
 def _wrong(

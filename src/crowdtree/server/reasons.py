@@ -73,6 +73,8 @@ class WorkerReason(StrEnum):
     """Too many answers about items whose class is known were wrong."""
     SUSPECTED = "suspected"
     """The answers look careless."""
+    HURRIED = "hurried"
+    """Answers came faster than the others', which alone does not make them wrong."""
     ERASED = "erased"
     """The worker's personal data was deleted."""
 
@@ -87,7 +89,7 @@ class WorkerReason(StrEnum):
     @property
     def by_server(self) -> bool:
         """Whether the server decided it."""
-        return self in (WorkerReason.UNRELIABLE, WorkerReason.SUSPECTED)
+        return self in (WorkerReason.UNRELIABLE, WorkerReason.SUSPECTED, WorkerReason.HURRIED)
 
     @property
     def excludes_answers(self) -> bool:
@@ -100,5 +102,6 @@ _WORKERS = {
     WorkerReason.OWNER: "by the owner",
     WorkerReason.UNRELIABLE: "reliability {}",
     WorkerReason.SUSPECTED: "suspected: {}",
+    WorkerReason.HURRIED: "{}; their answers count unless you exclude them",
     WorkerReason.ERASED: "personal data deleted",
 }

@@ -35,6 +35,7 @@ from crowdtree.server.store.db.campaign_row import get_campaign, tally, touch
 from crowdtree.server.store.db.tables import (
     answers,
     credentials,
+    exclusions,
     item_events,
     items,
     labels,
@@ -666,3 +667,25 @@ def test_the_owner_clears_a_suspect(tmp_path: Any) -> None:
         assert (row.status, row.known) == ("active", "owner")
         assert lab.rows(excluded) == []
         lab.agrees()
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_speed_alone_excludes_nobody(tmp_path: Any, right: bool) -> None:
+    """Fast people are held until the owner has looked; wrong ones are excluded as well."""
+    lab = Newcomers(f"sqlite:///{tmp_path / 'x.db'}", ADAPTIVE, n=60)
+    with lab.store.opened():
+        slow, fast = [lab.invite() for _ in range(3)], lab.join()
+        for _ in range(20):
+            for one in slow:
+                lab.answer(one)
+            lab.answer(fast, wrong=not right, seconds=0.1)
+        lab.look()
+        (row,) = lab.rows(sa.select(workers).order_by(workers.c.id.desc()).limit(1))
+        assert row.status == "paused"
+        assert row.reason == (WorkerReason.HURRIED if right else WorkerReason.SUSPECTED)
+        assert [one.worker_id for one in lab.rows(sa.select(exclusions))] == [row.id] * (not right)
+        lab.agrees()
+        lab.store.write(lambda c: people.set_worker_status(c, lab.number, row.id, "active", 0.0))
+        lab.look()
+        known = sa.select(workers.c.known, workers.c.status).where(workers.c.id == row.id)
+        assert lab.rows(known) == [("owner", "active")]

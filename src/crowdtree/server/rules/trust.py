@@ -6,7 +6,7 @@ What is found depends on the log alone (:mod:`crowdtree.learning.trust`).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -102,8 +102,7 @@ class Trust(Rule[Assessed]):
             known = row.known
             if row.id in trust.suspected and row.known != VOUCHED[1]:
                 known = ""
-                if pauses and row.status == "active":
-                    self._pause(connection, number, row.id, trust.suspected[row.id])
+                if pauses and self._pause(connection, number, row, trust.suspected[row.id]):
                     excluded.append(row.id)
             elif WorkerReason(row.reason).excludes_answers:
                 excluded += [row.id] * (row.id in present)  # answers that were still on their way
@@ -120,14 +119,21 @@ class Trust(Rule[Assessed]):
             exclude(connection, number, excluded, self.clock(), reason=why, actor="server")
         return False
 
-    def _pause(
-        self, connection: Connection, number: int, worker: int, suspicion: Suspicion
-    ) -> None:
-        """Pause a worker, and tell the owner why."""
-        now = self.clock()
-        change_status(connection, [worker], "paused", WorkerReason.SUSPECTED, suspicion.text)
-        detail = {"worker": worker, "rule": suspicion.rule, "text": suspicion.text}
-        note(connection, now, "suspect", number, detail, "server")
+    def _pause(self, connection: Connection, number: int, row: Any, suspicion: Suspicion) -> bool:
+        """Pause a worker and tell the owner why; true if their answers must not count.
+
+        Speed alone excludes nobody. Whoever was paused for it is suspected again for more.
+        """
+        reason = WorkerReason.HURRIED if suspicion.rule == "fast" else WorkerReason.SUSPECTED
+        if row.status != "active" and (row.reason, reason) != (
+            WorkerReason.HURRIED,
+            WorkerReason.SUSPECTED,
+        ):
+            return False
+        change_status(connection, [row.id], "paused", reason, suspicion.text)
+        detail = {"worker": row.id, "rule": suspicion.rule, "text": suspicion.text}
+        note(connection, self.clock(), "suspect", number, detail, "server")
+        return reason.excludes_answers
 
 
 def _assessed(connection: Connection, number: int) -> Assessed:

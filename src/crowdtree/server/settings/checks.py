@@ -39,8 +39,8 @@ class Checks(Group):
     pause_suspects: bool = setting(
         True,
         "Pause suspicious people",
-        "Pause workers, and exclude their answers, if they answer faster than people read, like "
-        "one another beyond chance, or wrongly beyond chance.",
+        "Pause workers if they answer far faster than others, and exclude their answers as well if "
+        "they answer like one another, or wrongly, beyond chance.",
         "Honest people can be paused by mistake; their answers are asked again.",
     )
     pause_below: float | None = setting(

@@ -124,7 +124,8 @@ def set_worker_status(
     """
     check_worker(connection, number, worker)
     if status == "active":  # the owner vouches for somebody whom the server suspected
-        suspected = (workers.c.id == worker, workers.c.reason == WorkerReason.SUSPECTED)
+        suspicions = (WorkerReason.SUSPECTED, WorkerReason.HURRIED)
+        suspected = (workers.c.id == worker, workers.c.reason.in_(suspicions))
         connection.execute(workers.update().where(*suspected).values(known="owner"))
     reason = WorkerReason.NONE if status == "active" else WorkerReason.OWNER
     change_status(connection, [worker], status, reason)
