@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from crowdtree.cli import render
@@ -62,52 +63,23 @@ def create_verb(
     render.emit(as_json, found, f"{said}: {found['text']}", then="" if dry_run else then)
 
 
-def publish_verb(
-    number: Number, dry_run: DryRun = False, database: Database = HERE, as_json: AsJson = False
-) -> None:
-    """Publish the study: Prolific reserves the money and sends participants.
+def _move_verb(move: str, help: str) -> Callable[..., None]:
+    """Make the verb that changes the state of the study."""
 
-    Example:
+    def verb(
+        number: Number, dry_run: DryRun = False, database: Database = HERE, as_json: AsJson = False
+    ) -> None:
+        studies = import_server("crowdtree.server.prolific.studies")
+        with opened(database) as store:
+            found = studies.move_study(store, _client(), number, move, dry_run)
+        now = f"The study is {found['status'].lower()}"
+        text = found["text"] if dry_run else f"{now}. {found['text']}"
+        then = next_step(database, "prolific", "submissions", number)
+        render.emit(as_json, found, text, then=then)
 
-      crowdtree prolific publish 1 --dry-run
-    """
-    _move("publish", number, dry_run, database, as_json)
-
-
-def pause_verb(
-    number: Number, dry_run: DryRun = False, database: Database = HERE, as_json: AsJson = False
-) -> None:
-    """Pause the study: nobody can join until it is resumed.
-
-    Example:
-
-      crowdtree prolific pause 1
-    """
-    _move("pause", number, dry_run, database, as_json)
-
-
-def resume_verb(
-    number: Number, dry_run: DryRun = False, database: Database = HERE, as_json: AsJson = False
-) -> None:
-    """Resume a paused study.
-
-    Example:
-
-      crowdtree prolific resume 1
-    """
-    _move("resume", number, dry_run, database, as_json)
-
-
-def stop_verb(
-    number: Number, dry_run: DryRun = False, database: Database = HERE, as_json: AsJson = False
-) -> None:
-    """Stop the study for good; submissions can still be approved, rejected and paid.
-
-    Example:
-
-      crowdtree prolific stop 1
-    """
-    _move("stop", number, dry_run, database, as_json)
+    verb.__name__ = move
+    verb.__doc__ = f"{help}\n\nExample:\n\n  crowdtree prolific {move} 1"
+    return verb
 
 
 def submissions_verb(number: Number, database: Database = HERE, as_json: AsJson = False) -> None:
@@ -209,15 +181,6 @@ def _client() -> Client:
     return made
 
 
-def _move(move: str, number: int, dry_run: bool, database: str, as_json: bool) -> None:
-    studies = import_server("crowdtree.server.prolific.studies")
-    with opened(database) as store:
-        found = studies.move_study(store, _client(), number, move, dry_run)
-    now = f"The study is {found['status'].lower()}"
-    text = found["text"] if dry_run else f"{now}. {found['text']}"
-    render.emit(as_json, found, text, then=next_step(database, "prolific", "submissions", number))
-
-
 def _line(row: dict[str, Any]) -> str:
     who = f"{row['name']}, {row['accepted']} accepted" if row["worker"] else "no worker"
     complete = ", complete" if row["complete"] else ""
@@ -228,10 +191,10 @@ def _line(row: dict[str, Any]) -> str:
 prolific_app = make_group(
     "Recruit workers on Prolific: run a study, review submissions, pay bonuses.",
     create_verb,
-    publish_verb,
-    pause_verb,
-    resume_verb,
-    stop_verb,
+    _move_verb("publish", "Publish the study: Prolific reserves the money and sends people."),
+    _move_verb("pause", "Pause the study: nobody can join until it is resumed."),
+    _move_verb("resume", "Resume a paused study."),
+    _move_verb("stop", "Stop the study for good; submissions can still be reviewed and paid."),
     submissions_verb,
     approve_verb,
     reject_verb,

@@ -62,6 +62,15 @@ def words_of(page: str) -> str:
     return re.sub(r"\s+", " ", " ".join(read(page).text))
 
 
+def test_classes_that_no_question_separates_are_named():
+    outcome = [["red", "red", "brown", "white"], ["-", "-", "pores", "gills"]]
+    problem = ct.Problem(["morel", "false morel", "cep", "cap"], None, ["cap", "under"], outcome,
+                         0.1, answers=[["red", "brown", "white"], ["pores", "gills"]])  # fmt: skip
+    says = "What to do next Add a question that separates morel and false morel. "
+    assert says in words_of(report_html(ct.plan(problem, error=0.3, allow_groups=True)))
+    assert says in words_of(report_html(ct.design(problem, allow_groups=True)))
+
+
 def test_a_plan_and_what_an_adaptive_policy_would_do_come_first(animals: tuple[ct.Plan, str]):
     plan, page = animals
     found, words = read(page), words_of(page)

@@ -93,7 +93,9 @@ def report_html(
         lead, notes = "", []
     if adaptive:
         tables = details.adaptive_tables(choices.policy)
-        points = summary.adaptive_points(problem, ways[0], prices)
+        points = summary.adaptive_points(
+            problem, ways[0], prices, None if fixed is None else fixed.tree
+        )
         lead = f"Recommended: the adaptive policy. {summary.ADAPTIVE} {lead}"
     else:
         assert value is not None

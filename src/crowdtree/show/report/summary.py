@@ -12,6 +12,7 @@ from crowdtree.core.evaluation import Evaluation
 from crowdtree.core.loss import Loss
 from crowdtree.core.problem import Problem
 from crowdtree.core.text import amount, number, percent, plural
+from crowdtree.core.tree import Tree
 from crowdtree.show.report.ways import Way
 
 ITEMS = 1000
@@ -63,11 +64,23 @@ def about(value: Evaluation) -> str:
     )
 
 
-def adaptive_points(problem: Problem, way: Way, prices: Sequence[float] | None) -> list[Point]:
-    """Cost, evidence and next steps of an adaptive policy."""
+def adaptive_points(
+    problem: Problem, way: Way, prices: Sequence[float] | None, tree: Tree | None
+) -> list[Point]:
+    """Cost, evidence and next steps of an adaptive policy, given the best fixed tree."""
     sure = f"Simulated, for people who err as often as the table of errors says: {way.sure} wrong."
-    then = Point("What to do next", _start(problem))
+    then = Point("What to do next", _separate(tree) + _start(problem))
     return [_cost(problem, way, prices), Point("How sure", sure), then]
+
+
+def _separate(tree: Tree | None) -> str:
+    """What to do about classes that no question separates, as a sentence before others."""
+    if tree is None:
+        return ""
+    names = tree.problem.classes
+    groups = dict.fromkeys(members for members in tree.leaf_classes if len(members) > 1)
+    words = "; ".join(" and ".join(names[c] for c in members) for members in groups)
+    return f"Add a question that separates {words}. " if words else ""
 
 
 def _start(problem: Problem) -> str:
@@ -132,11 +145,11 @@ def _next(value: Evaluation) -> str:
     """Where a further answer or question helps most."""
     tree, plan = value.tree, value.plan
     if not value.misclassification:
-        return _start(tree.problem)
+        return _separate(tree) + _start(tree.problem)
     node = int(np.argmax(plan.node_error))
     text = tree.problem.text(int(tree.question[node]))
     return (
-        f"Most mistakes are made at question {node + 1} (“{text}”), whose vote is wrong for "
-        f"{percent(float(plan.node_error[node]))} of all items: put it to more people, or more "
-        f"clearly. {_start(tree.problem)}"
+        f"{_separate(tree)}Most mistakes are made at question {node + 1} (“{text}”), "
+        f"whose vote is wrong for {percent(float(plan.node_error[node]))} of all items: put it to "
+        f"more people, or more clearly. {_start(tree.problem)}"
     )
