@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.rules.finishing import is_over
+from crowdtree.server.rules.overview import Note, Overview
 from crowdtree.server.rules.rule import Rule
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.statements import CampaignState
@@ -26,6 +29,18 @@ class Budget(Rule[int]):
             return None
         price = settings.money.price_micros
         return price if _is_spent(connection, campaign.id, price) else None
+
+    @classmethod
+    def notes(cls, overview: Overview) -> Iterator[Note]:
+        """A budget below the expected cost."""
+        budget, cost = overview.progress["budget"], overview.cost or overview.progress["spent"]
+        if budget is None or cost <= 1.02 * budget or overview.campaign.status == "finished":
+            return
+        text = (
+            f"The budget of {overview.money(budget)} will not be enough: about "
+            f"{overview.money(cost)} will be needed."
+        )
+        yield Note(text, f"{overview.link}/share#payment", "Change the budget")
 
     def apply(self, connection: Connection, campaign: CampaignState, finding: int) -> bool:
         """Pause the campaign."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -13,6 +14,7 @@ from crowdtree.campaign.reasons import Reason
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import percent, plural
 from crowdtree.server.reasons import CampaignReason
+from crowdtree.server.rules.overview import Note, Overview
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.audits.feeding import calibrated, checked_truths
 from crowdtree.server.store.audits.report import audit_summary
@@ -200,3 +202,22 @@ def _told(row: AuditRow, wanted: float) -> JsonObject:
     names = ("items", "checks", "known", "wrong", "estimate", "low", "high", "confidence")
     numbers = {name: row.claims[name] for name in names}
     return {"audit": row.id, "wanted": wanted, "certified": certified(row), **numbers}
+
+
+def notes_on_certificate(overview: Overview) -> Iterator[Note]:
+    """Labels that are to be certified before the campaign finishes."""
+    campaign, bound = overview.campaign, overview.campaign.settings.finish.max_wrong_labels
+    if campaign.status != "running" or not campaign.reason or bound is None:
+        return
+    text = f"{campaign.status_reason[:1].upper()}{campaign.status_reason[1:]}"
+    if campaign.reason is CampaignReason.WAITING_FOR_CHECKS:
+        text += (
+            f": the campaign finishes when an audit certifies at most {percent(bound)} wrong "
+            "labels."
+        )
+    elif campaign.reason is CampaignReason.OUT_OF_REACH:
+        text += (
+            ". Go on checking (every wrong label that is found is corrected). Change that "
+            "setting, or finish now and use the labels as they are."
+        )
+    yield Note(text, f"{overview.link}/audit", "Open the audit")

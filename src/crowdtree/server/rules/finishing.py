@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 import sqlalchemy as sa
@@ -11,7 +12,8 @@ from crowdtree.campaign.events import Concluded
 from crowdtree.campaign.reasons import Reason
 from crowdtree.learning.trust import MAJORITY
 from crowdtree.server.reasons import CampaignReason
-from crowdtree.server.rules.certificates import Certifying, FinishCheck
+from crowdtree.server.rules.certificates import Certifying, FinishCheck, notes_on_certificate
+from crowdtree.server.rules.overview import Note, Overview
 from crowdtree.server.rules.rule import Rule
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import note
@@ -97,6 +99,20 @@ class Finishing(Rule[CampaignStatus]):
         if finding == "finishing":
             return self._finish(connection, campaign.id)
         return self._check_running(connection, found)
+
+    @classmethod
+    def notes(cls, overview: Overview) -> Iterator[Note]:
+        """Labels that are to be certified, or that rest on untrusted people alone."""
+        yield from notes_on_certificate(overview)
+        campaign, workers = overview.campaign, sum(overview.progress["workers"].values())
+        if workers and campaign.status == "running" and campaign.reason.ends_joining:
+            yield Note(
+                "The campaign does not finish by itself: some labels rest on strangers alone, "
+                "whom neither check items nor people whom you invited confirm. Check some labels, "
+                "exclude whom you do not trust, then finish the campaign.",
+                f"{overview.link}/audit",
+                "Check some labels",
+            )
 
     def _finish(self, connection: Connection, number: int) -> bool:
         """Label open items on the evidence so far, and set aside those never asked about."""

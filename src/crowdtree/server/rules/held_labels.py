@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
 from crowdtree.campaign.events import Released
 from crowdtree.campaign.fold import extend
+from crowdtree.core.text import plural
+from crowdtree.server.rules.overview import Note, Overview
 from crowdtree.server.rules.rule import Rule
 from crowdtree.server.store.db.sql import Query, Sql, fetch, fetch_ids
 from crowdtree.server.store.db.statements import CampaignState
@@ -83,6 +86,33 @@ class HeldLabels(Rule[int]):
         unit.write()
         self.positions[campaign.id] = ids[-1]
         return True
+
+    @classmethod
+    def notes(cls, overview: Overview) -> Iterator[Note]:
+        """Labels that follow the majority, or are held back for a trusted worker."""
+        campaign, progress = overview.campaign, overview.progress
+        running = campaign.status == "running" and bool(sum(progress["workers"].values()))
+        tested = overview.trusted or (
+            progress["items"]["gold"] and campaign.settings.checks.asks_gold
+        )
+        asks = campaign.settings.labels.require_trusted_answer and not campaign.reason.ends_joining
+        if running and asks and not tested:
+            yield Note(
+                "Nobody was invited by a personal link, and no check items are asked: labels "
+                "follow the majority of those who joined, whoever they are. Invite people whom "
+                "you trust, or say that you know everybody who answers.",
+                f"{overview.link}/share#who-title",
+                "Say who answers",
+            )
+        if held := progress["waiting_for_known"]:
+            one = held == 1
+            yield Note(
+                f"{plural(held, 'label')} {'is' if one else 'are'} held back until a trusted "
+                f"worker supports {'it' if one else 'them'}. If that takes long, invite one or "
+                "two people whom you trust by a personal link.",
+                f"{overview.link}/workers",
+                "View the newcomers",
+            )
 
     def forget(self, campaign_id: int) -> None:
         """Go through the campaign again."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import ClassVar, Generic, TypeVar
@@ -12,6 +12,7 @@ from typing import ClassVar, Generic, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.server.rules.overview import Note, Overview
 from crowdtree.server.store import Store, Unavailable
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.statements import CampaignState
@@ -58,6 +59,11 @@ class Rule(ABC, Generic[F]):
     @abstractmethod
     def apply(self, connection: Connection, campaign: CampaignState, finding: F) -> bool:
         """Write it in one short transaction; true when more is due at once."""
+
+    @classmethod
+    def notes(cls, _overview: Overview) -> Iterator[Note]:
+        """Say what the owner should know, on the page of the campaign."""
+        return iter(())
 
     def forget(self, campaign_id: int) -> None:
         """Drop what is kept about a campaign, because something could not be written."""

@@ -14,7 +14,7 @@ next person may come tomorrow.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,6 +24,8 @@ from sqlalchemy.engine import Connection
 from crowdtree.campaign.events import Concluded
 from crowdtree.campaign.fold import extend
 from crowdtree.campaign.reasons import Outcome, Reason
+from crowdtree.core.text import duration, plural
+from crowdtree.server.rules.overview import Note, Overview
 from crowdtree.server.rules.rule import Rule
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.assignment import AGAIN
@@ -141,6 +143,27 @@ class StalledItems(Rule[Findings]):
     def look(self, connection: Connection, campaign: CampaignState) -> Findings | None:
         """Look at the next items of a campaign."""
         return self._stalled(connection, self.cache.campaign(connection, campaign)) or None
+
+    @classmethod
+    def notes(cls, overview: Overview) -> Iterator[Note]:
+        """Items that no present worker may answer."""
+        waiting, labels = (
+            overview.progress["waiting_for_workers"],
+            overview.campaign.settings.labels,
+        )
+        if not waiting:
+            return
+        one = waiting == 1
+        text = (
+            f"{plural(waiting, 'item')} {'waits' if one else 'wait'} for more workers: everybody "
+            "who is here has answered, or may not answer."
+        )
+        if overview.progress["workers"]["active"] < labels.people_per_item:
+            text += f" A label takes the answers of {labels.people_per_item} people."
+        elif (seconds := overview.closes_in_seconds) is not None:
+            best = "it gets its best label" if one else "they get their best labels"
+            text += f" Without more answers {best} so far after {duration(seconds)}."
+        yield Note(text, f"{overview.link}/share", "Invite more people")
 
     def _stalled(self, connection: Connection, campaign: ServedCampaign) -> Findings:
         number = campaign.id

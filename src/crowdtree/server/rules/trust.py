@@ -5,16 +5,18 @@ What is found depends on the log alone (:mod:`crowdtree.learning.trust`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.core.text import plural
 from crowdtree.learning.trust import Answered, Suspicion, assess
 from crowdtree.learning.trust import Trust as Assessment
 from crowdtree.server.reasons import WorkerReason
 from crowdtree.server.rules.held_labels import EVIDENCE, Evidence
+from crowdtree.server.rules.overview import Note, Overview
 from crowdtree.server.rules.rule import Rule
 from crowdtree.server.store.corrections.excluding import exclude
 from crowdtree.server.store.db.activity import note
@@ -90,6 +92,13 @@ class Trust(Rule[Assessed]):
     def forget(self, campaign_id: int) -> None:
         """Assess the campaign again."""
         self.seen.pop(campaign_id, None)
+
+    @classmethod
+    def notes(cls, overview: Overview) -> Iterator[Note]:
+        """Workers whom the server paused."""
+        if overview.paused:
+            text = f"{plural(overview.paused, 'worker')} paused by the server."
+            yield Note(text, f"{overview.link}/workers", "View them")
 
     def apply(self, connection: Connection, campaign: CampaignState, finding: Assessed) -> bool:
         """Write who is known, and pause suspects."""

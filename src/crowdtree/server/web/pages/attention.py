@@ -1,13 +1,13 @@
-"""What needs the owner's attention: one function per subject, in the order of the page."""
+"""What needs the owner's attention: what the rules say, and one function per further subject."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from crowdtree.server.reasons import CampaignReason
+from crowdtree.server.rules.overview import Note
+from crowdtree.server.rules.registry import RULES
 from crowdtree.server.web.pages.dashboard_facts import DashboardFacts
-from crowdtree.server.web.pages.words import ago, amount, duration, money, number, percent, plural
+from crowdtree.server.web.pages.words import ago, amount, number, percent, plural
 
 MIN_VOTES = 20
 """Votes or labels from which on they are compared with what was expected."""
@@ -15,37 +15,9 @@ MAX_QUESTIONS = 3
 """Questions that are named because they divide people."""
 
 
-@dataclass(frozen=True)
-class Note:
-    """Something that needs the owner's attention, and where to look."""
-
-    text: str
-    where: str
-    link: str
-
-
 def notes_about(facts: DashboardFacts) -> list[Note]:
     """List what needs the owner's attention."""
     return [note for make in NOTES for note in make(facts)]
-
-
-def _audit(facts: DashboardFacts) -> Iterator[Note]:
-    """Labels that are to be certified before the campaign finishes."""
-    campaign, bound = facts.campaign, facts.campaign.settings.finish.max_wrong_labels
-    if campaign.status != "running" or not campaign.reason or bound is None:
-        return
-    text = f"{campaign.status_reason[:1].upper()}{campaign.status_reason[1:]}"
-    if campaign.reason is CampaignReason.WAITING_FOR_CHECKS:
-        text += (
-            f": the campaign finishes when an audit certifies at most {percent(bound)} wrong "
-            "labels."
-        )
-    elif campaign.reason is CampaignReason.OUT_OF_REACH:
-        text += (
-            ". Go on checking (every wrong label that is found is corrected). Change that "
-            "setting, or finish now and use the labels as they are."
-        )
-    yield Note(text, f"{facts.link}/audit", "Open the audit")
 
 
 def _workers(facts: DashboardFacts) -> Iterator[Note]:
@@ -64,64 +36,11 @@ def _workers(facts: DashboardFacts) -> Iterator[Note]:
         yield Note(text, share, "Invite more people")
 
 
-def _stalled_items(facts: DashboardFacts) -> Iterator[Note]:
-    """Items that no present worker may answer."""
-    waiting, labels = facts.progress["waiting_for_workers"], facts.campaign.settings.labels
-    if not waiting:
-        return
-    one = waiting == 1
-    text = (
-        f"{plural(waiting, 'item')} {'waits' if one else 'wait'} for more workers: everybody who "
-        "is here has answered, or may not answer."
-    )
-    if facts.progress["workers"]["active"] < labels.people_per_item:
-        text += f" A label takes the answers of {labels.people_per_item} people."
-    elif (seconds := facts.closes_in_seconds) is not None:
-        best = "it gets its best label" if one else "they get their best labels"
-        text += f" Without more answers {best} so far after {duration(seconds)}."
-    yield Note(text, f"{facts.link}/share", "Invite more people")
-
-
-def _trust(facts: DashboardFacts) -> Iterator[Note]:
-    """Labels that rest on untrusted people, or are held back for a trusted one."""
-    campaign, progress = facts.campaign, facts.progress
-    running = campaign.status == "running" and bool(sum(progress["workers"].values()))
-    tested = facts.trusted or (progress["items"]["gold"] and campaign.settings.checks.asks_gold)
-    if running and campaign.reason is CampaignReason.LEFT_TO_OWNER:
-        yield Note(
-            "The campaign does not finish by itself: some labels rest on strangers alone, whom "
-            "neither check items nor people whom you invited confirm. Check some labels, exclude "
-            "whom you do not trust, then finish the campaign.",
-            f"{facts.link}/audit",
-            "Check some labels",
-        )
-    elif running and campaign.settings.labels.require_trusted_answer and not tested:
-        yield Note(
-            "Nobody was invited by a personal link, and no check items are asked: labels follow "
-            "the majority of those who joined, whoever they are. Invite people whom you trust, or "
-            "say that you know everybody who answers.",
-            f"{facts.link}/share#who-title",
-            "Say who answers",
-        )
-    if held := progress["waiting_for_known"]:
-        one = held == 1
-        yield Note(
-            f"{plural(held, 'label')} {'is' if one else 'are'} held back until a trusted worker "
-            f"supports {'it' if one else 'them'}. If that takes long, invite one or two people "
-            "whom you trust by a personal link.",
-            f"{facts.link}/workers",
-            "View the newcomers",
-        )
-
-
-def _stopped_workers(facts: DashboardFacts) -> Iterator[Note]:
-    """Workers whom the server paused, and those whose answers do not count."""
-    where = f"{facts.link}/workers"
-    if facts.paused:
-        yield Note(f"{plural(facts.paused, 'worker')} paused by the server.", where, "View them")
+def _excluded(facts: DashboardFacts) -> Iterator[Note]:
+    """Workers whose answers do not count."""
     if excluded := facts.progress["excluded_workers"]:
         text = f"Answers of {plural(excluded, 'worker')} are excluded."
-        yield Note(text, where, "View them")
+        yield Note(text, f"{facts.link}/workers", "View them")
 
 
 def _items(facts: DashboardFacts) -> Iterator[Note]:
@@ -172,19 +91,6 @@ def _gold(facts: DashboardFacts) -> Iterator[Note]:
             f"{plural(gold, 'check item')} {verb} never asked about: the share of check items is 0."
         )
         yield Note(text, f"{facts.link}/share#checks.gold_rate", "Set it")
-
-
-def _budget(facts: DashboardFacts) -> Iterator[Note]:
-    """A budget below the expected cost."""
-    budget, currency = facts.progress["budget"], facts.campaign.settings.money.currency
-    expected = facts.progress["spent"] + (facts.forecast.cost or 0.0)
-    if budget is None or expected <= 1.02 * budget or facts.campaign.status == "finished":
-        return
-    text = (
-        f"The budget of {money(budget, currency)} will not be enough: about "
-        f"{money(expected, currency)} will be needed."
-    )
-    yield Note(text, f"{facts.link}/share#payment", "Change the budget")
 
 
 def _questions(facts: DashboardFacts) -> Iterator[Note]:
@@ -239,15 +145,12 @@ def _revision(facts: DashboardFacts) -> Iterator[Note]:
 
 
 NOTES = (
-    _audit,
+    *(rule.notes for rule in RULES),
     _workers,
-    _stalled_items,
-    _trust,
-    _stopped_workers,
+    _excluded,
     _items,
     _reports,
     _gold,
-    _budget,
     _questions,
     _plan,
     _revision,

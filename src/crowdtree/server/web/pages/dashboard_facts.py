@@ -15,6 +15,7 @@ from crowdtree.server.store.queries.progress import Progress, is_stuck, progress
 from crowdtree.server.store.queries.reports import reported_items
 from crowdtree.server.store.queries.workers import any_trusted, paused_workers
 from crowdtree.server.store.types import AnyPolicy
+from crowdtree.server.web.pages.words import money
 
 QUIET_SECONDS = 600.0
 """After this long without an answer the owner is asked whether workers are still there."""
@@ -80,6 +81,16 @@ class DashboardFacts:
         if self.progress["workers"]["active"] < labels.people_per_item:
             return None
         return labels.close_stalled_after_seconds
+
+    @property
+    def cost(self) -> float | None:
+        """What the campaign will have cost in the end, where that is known."""
+        left = self.forecast.cost
+        return None if left is None else self.progress["spent"] + left
+
+    def money(self, value: float) -> str:
+        """Write an amount in the currency of the campaign."""
+        return money(value, self.campaign.settings.money.currency)
 
     def question_text(self, name: str) -> str:
         """Text of a question."""

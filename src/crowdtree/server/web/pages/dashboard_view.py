@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from sqlalchemy.engine import Connection
 
 from crowdtree.planning import ExpectedPerformance
+from crowdtree.server.rules.overview import Note
 from crowdtree.server.store.db.campaign_row import Campaign, tally
 from crowdtree.server.store.queries.items import divided
 from crowdtree.server.store.queries.progress import Progress, is_stuck
 from crowdtree.server.store.queries.workers import some_workers
 from crowdtree.server.store.types import AnyPolicy, JsonObject
-from crowdtree.server.web.pages.attention import Note, notes_about
+from crowdtree.server.web.pages.attention import notes_about
 from crowdtree.server.web.pages.dashboard_facts import DashboardFacts, read_facts
 from crowdtree.server.web.pages.monitoring import Shown, shown_monitor
 from crowdtree.server.web.pages.words import (
