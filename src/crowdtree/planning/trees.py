@@ -12,6 +12,7 @@ from crowdtree.core.problem import DASH, Problem
 from crowdtree.designs.designers import design, refuse_groups
 from crowdtree.designs.frontiers import Goal, Selection, frontier
 from crowdtree.designs.frontiers.choice import OutOfReach
+from crowdtree.designs.frontiers.vote_options import kinds_of_votes
 from crowdtree.planning.choices import ExpectedPerformance, PlanChoice
 from crowdtree.policies import PlanPolicy
 from crowdtree.simulation import Estimate
@@ -35,10 +36,8 @@ def best_tree(
     if not allow_groups:
         refuse_groups(quick)
     best: PlanChoice | None = None
-    why, dependence = "", problem.as_options().dependence
-    for vote, most in MAX_VOTES.items():
-        if vote == "margin" and dependence and not problem.is_yes_no:
-            continue  # computed for independent answers only
+    why = ""
+    for vote in kinds_of_votes(problem):
         if goal.max_answers is not None and vote == "margin":
             continue  # has no largest number of answers
         front = frontier(
@@ -47,7 +46,7 @@ def best_tree(
             # the choice below searches all trees, but not with a loss
             method="greedy" if problem.loss is None else None,
             price=None if prices is None else prices_by_question(prices, problem),
-            max_votes=most,
+            max_votes=MAX_VOTES[vote],
             max_points=MAX_POINTS,
             time_limit=time_limit,
             allow_groups=True,

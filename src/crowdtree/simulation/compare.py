@@ -20,6 +20,7 @@ from crowdtree.core.result_methods import Framed, Plotted
 from crowdtree.core.tree import Tree
 from crowdtree.designs.designers import design
 from crowdtree.designs.frontiers import Frontier, frontier
+from crowdtree.designs.frontiers.vote_options import kinds_of_votes
 from crowdtree.designs.staffing import paper_plans
 from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy, Policy, expected_answers
 from crowdtree.policies.adaptive import Criterion
@@ -350,9 +351,7 @@ def _frontiers(
     problem: Problem, aim: _Aim, seconds: float, allow_groups: bool, run: Simulate
 ) -> Iterator[_Found]:
     method: Literal["greedy"] | None = None if problem.n_classes <= PROVEN_UP_TO else "greedy"
-    for vote in ("margin", "majority"):
-        if vote == "margin" and problem.as_options().dependence and not problem.is_yes_no:
-            continue  # computed for independent answers only
+    for vote in kinds_of_votes(problem):
         front = frontier(
             problem,
             vote,

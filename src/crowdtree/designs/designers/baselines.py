@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.core import scores
 from crowdtree.core.errors import CrowdtreeError
-from crowdtree.core.outcomes import DASH
 from crowdtree.core.problem import Problem
 from crowdtree.core.rng import generator
 from crowdtree.core.tree import Tree
@@ -94,11 +93,6 @@ def _most_gini(level: LevelTable) -> NDArray[np.intp]:
 
 def _parts(problem: Problem, questions: slice, frontier: OpenNodes) -> list[NDArray[np.float64]]:
     """Share of each row of the open nodes that each answer takes."""
-    share = frontier.share
-    if problem.is_yes_no:
-        outcome = problem.outcome[questions][:, frontier.cls]
-        yes = np.where(outcome == DASH, 0.5, outcome) * share
-        return [share - yes, yes]
     right = problem.right[:, questions][:, :, frontier.cls]
-    each = share / np.maximum(right.sum(axis=0), 1)
+    each = frontier.share / np.maximum(right.sum(axis=0), 1)
     return [np.where(here, each, 0.0) for here in right]

@@ -34,6 +34,12 @@ MAX_MARGIN_STATES = 2_500
 """States of a margin vote over several answers; a larger margin is no option."""
 
 
+def kinds_of_votes(problem: Problem) -> tuple[Vote, ...]:
+    """Kinds of votes that are computed: margins over several answers for independent ones only."""
+    dependent = problem.as_options().dependence and not problem.is_yes_no
+    return ("majority",) if dependent else ("margin", "majority")
+
+
 class Branching(NamedTuple):
     """What a vote does at a node: one entry per option, (branch,) and class.
 
