@@ -1,13 +1,13 @@
-"""How long others wait while strangers misbehave: slow receivers, stalled bodies, idle connections.
+"""How long others wait while strangers misbehave: slow receivers, stalled bodies, endless headers.
 
     python -m benchmarks.strangers --seconds 20
     python -m benchmarks.strangers --again 1                 # strangers who come back at once
     PYTHONPATH=OTHER/src python -m benchmarks.strangers      # the same with another version
 
 Eight webhooks go to receivers that send one byte per second, 40 requests stop in the middle of
-their body, and 2,000 connections send nothing; whatever the server closes is opened again after
-ten seconds (``--again``). Meanwhile /healthz, a summary that reads the database and `next` are
-requested in turn, each on a new connection. Prints one JSON object with times in ms, first without
+their body, 4 send headers without end, and 2,000 connections send nothing; whatever the server
+closes is opened again after ten seconds (``--again``). Meanwhile /healthz, a summary that reads the
+database and `next` are requested in turn, each on a new connection. Prints one JSON object with times in ms, first without
 strangers, then with them.
 """
 
@@ -27,6 +27,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from typing import Any
+
+import psutil
 
 from crowdtree.client import Client
 
@@ -63,6 +65,9 @@ def serving() -> Iterator[tuple[str, str, int]]:
                 print(line, file=sys.stderr)
 
 
+HEADERS = b"".join(b"x-%d: y\r\n" % k for k in range(1000))
+
+
 class Strangers:
     """Receivers that drip, bodies that stall and connections that idle, in one process."""
 
@@ -92,12 +97,24 @@ class Strangers:
                 writer.close()
             await asyncio.sleep(self.again)
 
-    async def begin(self, port: int, texts: list[bytes], pipe: Any) -> None:
+    async def flood(self, port: int) -> None:
+        """Send headers without end."""
+        while True:
+            with contextlib.suppress(OSError):
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(b"GET /healthz HTTP/1.1\r\nhost: x\r\n")
+                while True:
+                    writer.write(HEADERS)
+                    await writer.drain()
+            self.counts[0] += 1
+            await asyncio.sleep(self.again)
+
+    async def begin(self, port: int, texts: list[bytes], endless: int, pipe: Any) -> None:
         receiver = await asyncio.start_server(self.drip, "127.0.0.1", 0)
         pipe.send(receiver.sockets[0].getsockname()[1])
         while not pipe.poll():
             await asyncio.sleep(0.1)
-        held = []
+        held = [asyncio.ensure_future(self.flood(port)) for _ in range(endless)]
         for place, text in enumerate(texts):
             held.append(asyncio.ensure_future(self.hold(port, text)))
             if place % 100 == 99:
@@ -105,10 +122,12 @@ class Strangers:
         await asyncio.gather(*held)
 
 
-def misbehave(port: int, texts: list[bytes], pipe: Any, counts: Any, again: float) -> None:
+def misbehave(
+    port: int, texts: list[bytes], endless: int, pipe: Any, counts: Any, again: float
+) -> None:
     allow_files()
     os.nice(10)  # strangers have machines of their own
-    asyncio.run(Strangers(counts, again).begin(port, texts, pipe))
+    asyncio.run(Strangers(counts, again).begin(port, texts, endless, pipe))
 
 
 def allow_files() -> None:
@@ -154,6 +173,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--receivers", type=int, default=8)
     parser.add_argument("--bodies", type=int, default=40)
+    parser.add_argument("--endless", type=int, default=4, help="requests with endless headers")
     parser.add_argument("--idle", type=int, default=2000)
     parser.add_argument("--again", type=float, default=10.0, help="seconds until they come back")
     options = parser.parse_args()
@@ -178,7 +198,7 @@ def main() -> None:
         ]
         counts = multiprocessing.Array("i", 2)
         mine, theirs = multiprocessing.Pipe()
-        where = (int(url.rpartition(":")[2]), texts, theirs, counts, options.again)
+        where = (int(url.rpartition(":")[2]), texts, options.endless, theirs, counts, options.again)
         strangers = multiprocessing.Process(target=misbehave, args=where, daemon=True)
         strangers.start()
         port = mine.recv()
@@ -194,7 +214,9 @@ def main() -> None:
         mine.send("begin")
         time.sleep(3)
         found["with"] = measured(owner, worker, number, options.seconds)
-        found["open_files"] = len(os.listdir(f"/proc/{process}/fd"))
+        family = [psutil.Process(process), *psutil.Process(process).children(recursive=True)]
+        found["open_files"] = sum(each.num_fds() for each in family)
+        found["memory_mib"] = round(sum(each.memory_info().rss for each in family) / 2**20)
         found["closed_by_the_server"], found["receivers_reached"] = counts[:]
         strangers.kill()
     found["load_average"] = round(os.getloadavg()[0], 1)
