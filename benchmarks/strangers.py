@@ -7,8 +7,8 @@
 Eight webhooks go to receivers that send one byte per second, 40 requests stop in the middle of
 their body, 4 send headers without end, and 2,000 connections send nothing; whatever the server
 closes is opened again after ten seconds (``--again``). Meanwhile /healthz, a summary that reads the
-database and `next` are requested in turn, each on a new connection. Prints one JSON object with times in ms, first without
-strangers, then with them.
+database and `next` are requested in turn, each on a new connection. Prints one JSON object with
+times in ms, first without strangers, then with them.
 """
 
 from __future__ import annotations

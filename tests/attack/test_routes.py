@@ -173,7 +173,10 @@ def test_worker_routes_refuse_everybody_else(house: House) -> None:
             wanted = {
                 "/api/worker/answer": bodies,
                 "/api/worker/skip": {k: bodies[k] for k in ("lease", "key")},
+                "/api/worker/report": {"lease": "1.aa", "key": "k", "reason": "other"},
                 "/api/worker/release": {"leases": ["1.aa"]},
+                "/api/worker/consent": {"mark": "x"},
+                "/api/worker/training": {"number": 1, "answer": "yes"},
             }
             sent: Any = {} if route.method in SAFE else {"json": wanted.get(route.path, {})}
             found = app.client.request(route.method, route.at(), headers=headers, **sent)

@@ -8,13 +8,15 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Annotated
 
-from fastapi import Path, Request
+from fastapi import Depends, Path, Request
 from starlette.responses import StreamingResponse
 
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.web.state import AppState
 
 Number = Annotated[int, Path(ge=1, le=2**53)]
+Reply = Mapping[str, object]
+"""What a handler returns as a JSON object."""
 EVENT_SECONDS = 1.0
 
 
@@ -22,6 +24,14 @@ def state_of(request: Request) -> AppState:
     """The state of the application that serves a request."""
     found: AppState = request.app.state.crowdtree
     return found
+
+
+async def _state(request: Request) -> AppState:
+    return state_of(request)
+
+
+State = Annotated[AppState, Depends(_state)]
+"""The parameter of handlers that need nothing else of the request."""
 
 
 def address_of(request: Request, path: str) -> str:

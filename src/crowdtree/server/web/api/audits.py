@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.engine import Connection
 from starlette.responses import JSONResponse
@@ -14,7 +15,7 @@ from crowdtree.server.store.audits.report import certificate
 from crowdtree.server.store.owner import tokens
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY, AuditorHash
-from crowdtree.server.web.requests import Number, state_of
+from crowdtree.server.web.requests import Number, Reply, State
 from crowdtree.server.web.routing import GuardedRoute
 from crowdtree.server.web.services import audits
 
@@ -60,23 +61,21 @@ class Handed(BaseModel):
 
 
 @router.get(BASE, dependencies=OWNER_ONLY)
-async def look(request: Request, number: Number) -> JsonObject:
+async def look(state: State, number: Number) -> Reply:
     """Report the audit: what is certified, estimated, missing, per label and per person."""
-    return dict(await audits.report(state_of(request), number))
+    return await audits.report(state, number)
 
 
 @router.post(BASE, status_code=201, dependencies=OWNER_ONLY)
-async def start(request: Request, number: Number, wish: Started) -> JsonObject:
+async def start(state: State, number: Number, wish: Started) -> Reply:
     """Start an audit of the labels that there are now; checks of the audit before stay known."""
-    state = state_of(request)
     await audits.start(state, number, wish.bound, wish.confidence)
-    return dict(await audits.report(state, number))
+    return await audits.report(state, number)
 
 
 @router.post(f"{BASE}/calibrate", dependencies=OWNER_ONLY)
-async def calibrate(request: Request, number: Number) -> dict[str, int]:
+async def calibrate(state: State, number: Number) -> dict[str, int]:
     """Calibrate the stated errors by what was checked: a revision, whose number is returned."""
-    state = state_of(request)
     made = await state.store.awrite(
         lambda c: feeding.calibrate(c, state.store.audits, number, state.now)
     )
@@ -84,25 +83,23 @@ async def calibrate(request: Request, number: Number) -> dict[str, int]:
 
 
 @router.get(f"{BASE}/certificate", dependencies=OWNER_ONLY)
-async def download(request: Request, number: Number) -> JSONResponse:
+async def download(state: State, number: Number) -> JSONResponse:
     """Download the certificate, which `crowdtree audit verify` checks."""
-    state = state_of(request)
     found = await state.store.aread(lambda c: certificate(c, state.store.audits, number))
     head = {"content-disposition": f'attachment; filename="audit-{number}.json"'}
     return JSONResponse(found, headers=head)
 
 
 @router.get(f"{BASE}/links", dependencies=OWNER_ONLY)
-async def list_links(request: Request, number: Number) -> list[JsonObject]:
+async def list_links(state: State, number: Number) -> Sequence[Reply]:
     """List the links for checking that work, without their secrets."""
-    store = state_of(request).store
-    return [dict(row) for row in await store.aread(lambda c: checking.listed_auditors(c, number))]
+    store = state.store
+    return await store.aread(lambda c: checking.listed_auditors(c, number))
 
 
 @router.post(f"{BASE}/links", status_code=201, dependencies=OWNER_ONLY)
-async def make_link(request: Request, number: Number, wish: Named) -> JsonObject:
+async def make_link(state: State, number: Number, wish: Named) -> JsonObject:
     """Make a personal link for checking, shown only once."""
-    state = state_of(request)
     token, link = await state.store.awrite(
         lambda c: checking.invite_auditor(c, number, wish.name, state.now)
     )
@@ -110,29 +107,27 @@ async def make_link(request: Request, number: Number, wish: Named) -> JsonObject
 
 
 @router.delete(f"{BASE}/links/{{token_id}}", dependencies=OWNER_ONLY)
-async def end_link(request: Request, number: Number, token_id: str) -> dict[str, bool]:
+async def end_link(state: State, number: Number, token_id: str) -> dict[str, bool]:
     """Revoke a link for checking by its id."""
-    state = state_of(request)
     await state.store.awrite(lambda c: checking.revoke_auditor(c, number, token_id, state.now))
     return {"done": True}
 
 
 @router.get("/api/auditor/me")
-async def me(request: Request, who: AuditorHash) -> JsonObject:
+async def me(state: State, who: AuditorHash) -> Reply:
     """Report the campaign and its classes to the auditor."""
-    return dict(await audits.report_auditor(state_of(request), who))
+    return await audits.report_auditor(state, who)
 
 
 @router.post("/api/auditor/next", response_model=Handed)
-async def next_item(request: Request, who: AuditorHash) -> JSONResponse:
+async def next_item(state: State, who: AuditorHash) -> JSONResponse:
     """Hand out an item to check, without its label."""
-    return JSONResponse(dict(await audits.hand_out(state_of(request), who)))
+    return JSONResponse(dict(await audits.hand_out(state, who)))
 
 
 @router.post("/api/auditor/record")
-async def record(request: Request, given: Checked, who: AuditorHash) -> dict[str, bool]:
+async def record(state: State, given: Checked, who: AuditorHash) -> dict[str, bool]:
     """Record the true class of an item; null for "cannot tell". A result is final."""
-    state = state_of(request)
 
     def apply(connection: Connection) -> None:
         number, name = checking.auditor_of(connection, who, state.now)

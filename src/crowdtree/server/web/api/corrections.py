@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from crowdtree.server.store.corrections import editing, excluding
@@ -15,7 +16,7 @@ from crowdtree.server.store.corrections.preview import preview
 from crowdtree.server.store.queries.exclusions import list_exclusions
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY
-from crowdtree.server.web.requests import Number, state_of
+from crowdtree.server.web.requests import Number, Reply, State
 from crowdtree.server.web.routing import GuardedRoute
 from crowdtree.server.web.services.corrections import correct_labels, reopen_items, withdraw_items
 from crowdtree.server.web.services.items import edit_item
@@ -105,103 +106,91 @@ class EditedTexts(BaseModel):
 
 
 @router.post("/{number}/exclude")
-async def exclude(request: Request, number: Number, wish: Excluded) -> JsonObject:
+async def exclude(state: State, number: Number, wish: Excluded) -> Reply:
     """Exclude the answers of workers: items are replayed without them in the background.
 
     Labels are kept, replaced or withdrawn. What was paid stays paid. Answers that the workers give
     later count, unless they are blocked.
     """
-    state, since = state_of(request), wish.from_time
+    since = wish.from_time
     if wish.dry_run:
-        return dict(await state.store.aread(lambda c: preview(c, number, wish.workers, since)))
-    return dict(
-        await state.store.awrite(
-            lambda c: excluding.exclude(
-                c,
-                number,
-                wish.workers,
-                state.now,
-                since=since,
-                reason=wish.reason,
-                block=wish.block,
-            )
+        return await state.store.aread(lambda c: preview(c, number, wish.workers, since))
+    return await state.store.awrite(
+        lambda c: excluding.exclude(
+            c,
+            number,
+            wish.workers,
+            state.now,
+            since=since,
+            reason=wish.reason,
+            block=wish.block,
         )
     )
 
 
 @router.post("/{number}/include")
-async def include(request: Request, number: Number, wish: Included) -> JsonObject:
+async def include(state: State, number: Number, wish: Included) -> Reply:
     """Include excluded answers of workers again: items are replayed with them."""
-    state = state_of(request)
     if wish.dry_run:
-        return dict(await state.store.aread(lambda c: preview(c, number, wish.workers, lift=True)))
-    return dict(
-        await state.store.awrite(
-            lambda c: excluding.include(c, number, wish.workers, state.now, reason=wish.reason)
-        )
+        return await state.store.aread(lambda c: preview(c, number, wish.workers, lift=True))
+    return await state.store.awrite(
+        lambda c: excluding.include(c, number, wish.workers, state.now, reason=wish.reason)
     )
 
 
 @router.get("/{number}/exclusions")
-async def exclusions(request: Request, number: Number) -> list[JsonObject]:
+async def exclusions(state: State, number: Number) -> Sequence[Reply]:
     """List whose answers are or were excluded, with when, who and why."""
-    rows = await state_of(request).store.aread(lambda c: list_exclusions(c, number))
-    return [dict(row) for row in rows]
+    return await state.store.aread(lambda c: list_exclusions(c, number))
 
 
 @router.post("/{number}/reopen")
-async def reopen(request: Request, number: Number, wish: Reopened) -> JsonObject:
+async def reopen(state: State, number: Number, wish: Reopened) -> Reply:
     """Reopen items set aside or withdrawn: skips so far no longer count, others are asked.
 
     A finished campaign is paused then, with these items open.
     """
-    state = state_of(request)
     tasks = None if wish.all else wish.tasks
     found = await asyncio.to_thread(reopen_items, state.store, number, tasks)
     state.waiters.wake({number: found["reopened"]})
-    return dict(found)
+    return found
 
 
 @router.post("/{number}/correct")
-async def correct(request: Request, number: Number, wish: Corrected) -> JsonObject:
+async def correct(state: State, number: Number, wish: Corrected) -> Reply:
     """Label items by hand: beside the labels of the answers, with who, when and why.
 
     Nobody is asked about these items any more. With null the label by hand is taken back.
     """
-    state = state_of(request)
     found = await asyncio.to_thread(
         correct_labels, state.store, number, wish.labels, wish.reason.strip()
     )
     state.waiters.wake({number: found["opened"]})
-    return dict(found)
+    return found
 
 
 @router.post("/{number}/withdraw")
-async def withdraw(request: Request, number: Number, wish: Withdrawn) -> JsonObject:
+async def withdraw(state: State, number: Number, wish: Withdrawn) -> Reply:
     """Withdraw items: nobody is asked about them any more, and they have no label.
 
     What was paid stays paid. `POST /api/campaigns/{number}/reopen` takes it back.
     """
-    store, reason = state_of(request).store, wish.reason.strip()
-    return dict(await asyncio.to_thread(withdraw_items, store, number, wish.tasks, reason))
+    store, reason = state.store, wish.reason.strip()
+    return await asyncio.to_thread(withdraw_items, store, number, wish.tasks, reason)
 
 
 @router.patch("/{number}/items/{item}")
-async def edit(request: Request, number: Number, item: Number, wish: EditedItem) -> JsonObject:
+async def edit(state: State, number: Number, item: Number, wish: EditedItem) -> Reply:
     """Change columns of an item; answers so far stay, the activity log keeps before and after."""
-    state = state_of(request)
     reason = wish.reason.strip()
-    return dict(await asyncio.to_thread(edit_item, state, number, item, wish.columns, reason))
+    return await asyncio.to_thread(edit_item, state, number, item, wish.columns, reason)
 
 
 @router.post("/{number}/reword")
-async def reword(request: Request, number: Number, wish: EditedTexts) -> JsonObject:
+async def reword(state: State, number: Number, wish: EditedTexts) -> Reply:
     """Change texts of questions and explanations of classes; which there are stays the same."""
-    state = state_of(request)
-    return dict(
-        await state.store.awrite(
-            lambda c: editing.edit_texts(
-                c, number, wish.questions, wish.classes, state.now, wish.reason.strip()
-            )
+    return await state.store.awrite(
+        lambda c: editing.edit_texts(
+            c, number, wish.questions, wish.classes, state.now, wish.reason.strip()
         )
     )

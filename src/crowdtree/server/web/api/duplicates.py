@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY
-from crowdtree.server.web.requests import Number, state_of
+from crowdtree.server.web.requests import Number, Reply, State
 from crowdtree.server.web.routing import GuardedRoute
 from crowdtree.server.web.services.duplicates import duplicate_campaign
 
@@ -28,13 +27,11 @@ class Wanted(BaseModel):
 
 
 @router.post("/{number}/duplicate", status_code=201)
-async def duplicate(request: Request, number: Number, wish: Wanted) -> JsonObject:
+async def duplicate(state: State, number: Number, wish: Wanted) -> Reply:
     """Create a draft with the same plan, questions and settings, and with `items` the same items.
 
     Answers, workers, links, secrets, completion code and return address are not copied.
     """
-    state = state_of(request)
-    made = await asyncio.to_thread(
+    return await asyncio.to_thread(
         duplicate_campaign, state.store, state.media, number, wish.name, wish.items
     )
-    return dict(made)

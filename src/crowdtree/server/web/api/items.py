@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 
 from crowdtree.server.store.queries.items import PAGE, page_of_items
-from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY
-from crowdtree.server.web.requests import Number, state_of
+from crowdtree.server.web.requests import Number, Reply, State
 from crowdtree.server.web.routing import GuardedRoute
 
 router = APIRouter(
@@ -22,7 +21,7 @@ MOST = 1000
 
 @router.get("/{number}/items")
 async def list_items(
-    request: Request,
+    state: State,
     number: Number,
     find: Words = "",
     text: Words = "",
@@ -30,7 +29,7 @@ async def list_items(
     label: Words = "",
     after: Annotated[str, Query(max_length=1000, pattern=r"^[^\x00]*$")] = "",
     most: Annotated[int, Query(ge=1, le=MOST)] = PAGE,
-) -> JsonObject:
+) -> Reply:
     """List items with their columns, status and label.
 
     `find` is the beginning of the name, `text` a part of any column (upper and lower case are the
@@ -38,5 +37,5 @@ async def list_items(
     """
 
     wish = {"find": find, "text": text, "status": status, "label": label, "after": after}
-    store = state_of(request).store
-    return dict(await store.aread(lambda c: page_of_items(c, number, most=most, **wish)))
+    store = state.store
+    return await store.aread(lambda c: page_of_items(c, number, most=most, **wish))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -26,7 +27,7 @@ from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY
 from crowdtree.server.web.plan_jobs import Wish, wish_of
 from crowdtree.server.web.qr import qr_svg
-from crowdtree.server.web.requests import Number, address_of, event_response, state_of
+from crowdtree.server.web.requests import Number, Reply, State, address_of, event_response, state_of
 from crowdtree.server.web.routing import GuardedRoute
 from crowdtree.server.webhooks import hooks
 from crowdtree.server.webhooks.addresses import check_address
@@ -89,15 +90,14 @@ class Hooked(BaseModel):
 
 
 @router.get("")
-async def list_campaigns(request: Request) -> list[JsonObject]:
+async def list_campaigns(state: State) -> list[JsonObject]:
     """List the campaigns."""
-    return [row.to_dict() for row in await state_of(request).store.aread(campaign_rows)]
+    return [row.to_dict() for row in await state.store.aread(campaign_rows)]
 
 
 @router.post("", status_code=201)
-async def create(request: Request, wish: Created) -> JsonObject:
+async def create(state: State, wish: Created) -> JsonObject:
     """Create a campaign from a problem or a plan."""
-    state = state_of(request)
     settings = settings_for(wish.who).changed(flat(wish.settings))
     policy = await state.plans.policy_of(wish.policy)
     number = await state.store.awrite(
@@ -107,16 +107,14 @@ async def create(request: Request, wish: Created) -> JsonObject:
 
 
 @router.get("/{number}")
-async def look(request: Request, number: Number) -> JsonObject:
+async def look(state: State, number: Number) -> Reply:
     """Report the progress of a campaign."""
-    state = state_of(request)
-    return dict(await state.store.aread(lambda c: progress(c, number, state.now)))
+    return await state.store.aread(lambda c: progress(c, number, state.now))
 
 
 @router.get("/{number}/definition")
-async def definition(request: Request, number: Number) -> JsonObject:
+async def definition(state: State, number: Number) -> JsonObject:
     """Read a campaign's name, policy and settings, as `POST /api/campaigns` takes them."""
-    state = state_of(request)
     campaign = await state.store.aread(lambda c: get_campaign(c, number))
     policy = await asyncio.to_thread(lambda: wish_of(state.policy(campaign)))
     settings = campaign.settings.model_dump(mode="json")
@@ -124,12 +122,11 @@ async def definition(request: Request, number: Number) -> JsonObject:
 
 
 @router.post("/{number}/revise")
-async def revise(request: Request, number: Number, wish: Revised) -> JsonObject:
+async def revise(state: State, number: Number, wish: Revised) -> JsonObject:
     """Replace the policy of a running campaign; its items are replayed in the background.
 
     The policy is as in `POST /api/campaigns`, over the same classes, questions and right answers.
     """
-    state = state_of(request)
     policy, why = await state.plans.policy_of(wish.policy), {"text": wish.reason.strip()}
     revision = await state.store.awrite(
         lambda c: revising.revise(c, number, policy, why, state.now)
@@ -138,19 +135,17 @@ async def revise(request: Request, number: Number, wish: Revised) -> JsonObject:
 
 
 @router.get("/{number}/revisions")
-async def revisions(request: Request, number: Number) -> list[JsonObject]:
+async def revisions(state: State, number: Number) -> Sequence[Reply]:
     """List the policies of a campaign that was revised, with when, who and why."""
-    rows = await state_of(request).store.aread(lambda c: list_revisions(c, number))
-    return [dict(row) for row in rows]
+    return await state.store.aread(lambda c: list_revisions(c, number))
 
 
 @router.patch("/{number}/settings")
-async def change(request: Request, number: Number, changes: JsonObject) -> JsonObject:
+async def change(state: State, number: Number, changes: JsonObject) -> JsonObject:
     """Change some settings, by group: `{"labels": {"people_per_item": 3}}`.
 
     `{"who": "colleagues"}` changes all settings of this preset.
     """
-    state = state_of(request)
     wanted = changes_of(changes)
 
     def apply(connection: Connection) -> JsonObject:
@@ -173,18 +168,17 @@ async def events(request: Request, number: Number) -> StreamingResponse:
 
 @router.get("/{number}/workers")
 async def list_workers(
-    request: Request,
+    state: State,
     number: Number,
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
-) -> list[JsonObject]:
+) -> Sequence[Reply]:
     """List workers with their record and reliability, up to 1000 after a worker's id."""
-    state = state_of(request)
 
     def read(connection: Connection) -> list[WorkerFacts]:
         problem = state.policy(get_campaign(connection, number)).problem
         return listed_workers(connection, number, problem, after)
 
-    return [dict(row) for row in await state.store.aread(read)]
+    return await state.store.aread(read)
 
 
 @router.post("/{number}/workers/invite", status_code=201)
@@ -246,69 +240,63 @@ def _link(request: Request, kind: str, token: str) -> dict[str, str]:
 
 
 @router.get("/{number}/signing-key")
-async def read_signing_key(request: Request, number: Number) -> dict[str, str]:
+async def read_signing_key(state: State, number: Number) -> dict[str, str]:
     """Read the key with which participant ids in join links are signed; keep it secret.
 
     The setting `people.signing_key` is its number: the next number is a new key. Links that were
     signed before work until `people.oldest_signing_key` is raised.
     """
-    found = await state_of(request).store.aread(lambda c: get_campaign(c, number))
+    found = await state.store.aread(lambda c: get_campaign(c, number))
     return {"key": signing_key(found.secret, found.settings.people.signing_key)}
 
 
 @router.get("/{number}/items/{item}")
-async def trace(request: Request, number: Number, item: Number) -> JsonObject:
+async def trace(state: State, number: Number, item: Number) -> Reply:
     """Read an item with every answer to it and its label."""
-    return dict(await state_of(request).store.aread(lambda c: item_trace(c, number, item)))
+    return await state.store.aread(lambda c: item_trace(c, number, item))
 
 
 @router.get("/{number}/webhooks")
-async def list_webhooks(request: Request, number: Number) -> list[JsonObject]:
+async def list_webhooks(state: State, number: Number) -> Sequence[Reply]:
     """List the webhooks, without their secrets."""
-    store = state_of(request).store
-    return [dict(row) for row in await store.aread(lambda c: hooks.listed_hooks(c, number))]
+    store = state.store
+    return await store.aread(lambda c: hooks.listed_hooks(c, number))
 
 
 @router.post("/{number}/webhooks", status_code=201)
-async def add_webhook(request: Request, number: Number, wish: Hooked) -> JsonObject:
+async def add_webhook(state: State, number: Number, wish: Hooked) -> Reply:
     """Add a webhook for labelled items and the end; the secret is shown only once."""
-    state = state_of(request)
     url = await check_address(wish.url, state.options.private_webhooks)
     seal = state.secret_key.seal
-    made = await state.store.awrite(lambda c: hooks.add_hook(c, number, url, state.now, seal))
-    return dict(made)
+    return await state.store.awrite(lambda c: hooks.add_hook(c, number, url, state.now, seal))
 
 
 @router.get("/{number}/webhooks/{hook}/deliveries")
-async def list_deliveries(request: Request, number: Number, hook: Number) -> list[JsonObject]:
+async def list_deliveries(state: State, number: Number, hook: Number) -> Sequence[Reply]:
     """List the last messages of a webhook; `error` says why the last attempt failed."""
-    store = state_of(request).store
-    rows = await store.aread(lambda c: hooks.hook_deliveries(c, number, hook))
-    return [dict(row) for row in rows]
+    store = state.store
+    return await store.aread(lambda c: hooks.hook_deliveries(c, number, hook))
 
 
 @router.post("/{number}/webhooks/{hook}/retry")
-async def retry_webhook(request: Request, number: Number, hook: Number) -> dict[str, bool]:
+async def retry_webhook(state: State, number: Number, hook: Number) -> dict[str, bool]:
     """Send pending messages now, also after the webhook was given up."""
-    state = state_of(request)
     await state.store.awrite(lambda c: hooks.retry_hook(c, number, hook, state.now))
     return {"done": True}
 
 
 @router.delete("/{number}/webhooks/{hook}")
-async def remove_webhook(request: Request, number: Number, hook: Number) -> dict[str, bool]:
+async def remove_webhook(state: State, number: Number, hook: Number) -> dict[str, bool]:
     """Remove a webhook."""
-    state = state_of(request)
     await state.store.awrite(lambda c: hooks.remove_hook(c, number, hook, state.now))
     return {"done": True}
 
 
 @router.post("/{number}/{verb}")
 async def move(
-    request: Request, number: Number, verb: Literal["start", "pause", "resume", "finish"]
-) -> JsonObject:
+    state: State, number: Number, verb: Literal["start", "pause", "resume", "finish"]
+) -> Reply:
     """Start, pause, resume or finish."""
-    state = state_of(request)
     status = STATUS_AFTER[verb]
 
     def apply(connection: Connection) -> Progress:
@@ -317,4 +305,4 @@ async def move(
         campaigns.set_status(connection, number, status, state.now)
         return progress(connection, number, state.now)
 
-    return dict(await state.store.awrite(apply))
+    return await state.store.awrite(apply)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -16,7 +17,7 @@ from crowdtree.server.store.owner import owners
 from crowdtree.server.store.owner.tokens import OwnerRole
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded
-from crowdtree.server.web.requests import Number, state_of
+from crowdtree.server.web.requests import Number, Reply, State, state_of
 from crowdtree.server.web.routing import GuardedRoute
 from crowdtree.server.web.services import activity, deleting
 
@@ -50,16 +51,14 @@ class Confirmed(BaseModel):
 
 
 @router.get("/people", dependencies=OWNER_ONLY)
-async def list_people(request: Request) -> list[JsonObject]:
+async def list_people(state: State) -> Sequence[Reply]:
     """List the owners with their roles; the first is whoever runs the server, without an id."""
-    state = state_of(request)
-    return [dict(r) for r in await state.store.aread(lambda c: owners.list_owners(c, state.now))]
+    return await state.store.aread(lambda c: owners.list_owners(c, state.now))
 
 
 @router.post("/people", status_code=201, dependencies=OWNER_ONLY)
-async def add_person(request: Request, wish: Added) -> JsonObject:
+async def add_person(state: State, wish: Added) -> JsonObject:
     """Add an owner; the link logs in once, within three days, and is shown only here."""
-    state = state_of(request)
 
     def add(connection: Connection) -> tuple[int, str]:
         made = owners.add(connection, wish.name, wish.role, state.now)
@@ -71,10 +70,9 @@ async def add_person(request: Request, wish: Added) -> JsonObject:
 
 @router.patch("/people/{person}")
 async def change_role(
-    request: Request, person: Number, wish: Ranked, owner: OwnerNeeded
+    state: State, person: Number, wish: Ranked, owner: OwnerNeeded
 ) -> dict[str, str]:
     """Change the role of an owner, from the next request on."""
-    state = state_of(request)
     if person == owner.id:
         raise Refused("own", OWN)
     await state.store.awrite(lambda c: owners.set_role(c, person, wish.role, state.now))
@@ -82,9 +80,8 @@ async def change_role(
 
 
 @router.post("/people/{person}/link", dependencies=OWNER_ONLY)
-async def make_link(request: Request, person: Number) -> dict[str, str]:
+async def make_link(state: State, person: Number) -> dict[str, str]:
     """Make a link that logs an owner in, once; unused ones from before stop working."""
-    state = state_of(request)
     token = await state.store.awrite(
         lambda c: owners.make_link(c, person, state.now, LINK_SECONDS, replace=True)
     )
@@ -92,9 +89,8 @@ async def make_link(request: Request, person: Number) -> dict[str, str]:
 
 
 @router.delete("/people/{person}")
-async def remove_person(request: Request, person: Number, owner: OwnerNeeded) -> dict[str, int]:
+async def remove_person(state: State, person: Number, owner: OwnerNeeded) -> dict[str, int]:
     """Remove an owner; all their tokens, sessions and links end at once."""
-    state = state_of(request)
     if person == owner.id:
         raise Refused("own", OWN)
     return {"revoked": await state.store.awrite(lambda c: owners.revoke(c, person, state.now))}
@@ -148,19 +144,17 @@ async def _activity(
 
 
 @router.post("/campaigns/{number}/delete", dependencies=OWNER_ONLY)
-async def delete_campaign(request: Request, number: Number, wish: Confirmed) -> JsonObject:
+async def delete_campaign(state: State, number: Number, wish: Confirmed) -> Reply:
     """Delete a campaign with its items, answers, workers, links, webhooks and media, for good.
 
     `name` must be its name. A campaign that is running has to be paused first.
     """
-    state = state_of(request)
     call = (state.store, state.media, number, wish.name)
-    return dict(await asyncio.to_thread(deleting.delete_campaign, *call))
+    return await asyncio.to_thread(deleting.delete_campaign, *call)
 
 
 @router.post("/campaigns/{number}/workers/{worker}/erase", dependencies=OWNER_ONLY)
-async def erase(request: Request, number: Number, worker: Number) -> dict[str, bool]:
+async def erase(state: State, number: Number, worker: Number) -> dict[str, bool]:
     """Delete the personal data of a worker, who is blocked; the answers stay under a number."""
-    state = state_of(request)
     await asyncio.to_thread(deleting.erase_worker, state.store, number, worker)
     return {"done": True}

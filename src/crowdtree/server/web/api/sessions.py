@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
@@ -10,11 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from crowdtree.server.store import NotFound
 from crowdtree.server.store.owner import owners, tokens
 from crowdtree.server.store.owner.joining import Visitor
-from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web import auth
 from crowdtree.server.web.auth import OwnerNeeded
 from crowdtree.server.web.limits import client_address
-from crowdtree.server.web.requests import state_of
+from crowdtree.server.web.requests import Reply, State, state_of
 from crowdtree.server.web.routing import GuardedRoute
 from crowdtree.server.web.services import sessions
 
@@ -57,9 +57,8 @@ async def start_session(request: Request, response: Response, login: Login) -> d
 
 
 @router.delete("/session")
-async def end_session(request: Request, response: Response, owner: OwnerNeeded) -> dict[str, bool]:
+async def end_session(state: State, response: Response, owner: OwnerNeeded) -> dict[str, bool]:
     """Log out; the session stops working everywhere."""
-    state = state_of(request)
     end = owner.token_hash
     await state.store.awrite(lambda c: tokens.revoke_owner_tokens(c, state.now, end))
     auth.forget(response, auth.OWNER_COOKIE)
@@ -94,9 +93,8 @@ async def join(request: Request, wish: Join) -> dict[str, str]:
 
 
 @router.post("/login-link")
-async def login_link(request: Request, owner: OwnerNeeded) -> dict[str, str]:
+async def login_link(state: State, owner: OwnerNeeded) -> dict[str, str]:
     """Make a link that logs the owner in on another device: once, within some minutes."""
-    state = state_of(request)
     token = await state.store.awrite(
         lambda c: owners.make_link(c, owner.id, state.now, LINK_SECONDS)
     )
@@ -104,16 +102,14 @@ async def login_link(request: Request, owner: OwnerNeeded) -> dict[str, str]:
 
 
 @router.get("/tokens")
-async def list_tokens(request: Request, owner: OwnerNeeded) -> list[JsonObject]:
+async def list_tokens(state: State, owner: OwnerNeeded) -> Sequence[Reply]:
     """List the owner's tokens and sessions that work now, without their secrets."""
-    rows = await sessions.list_tokens(state_of(request), owner.id, owner.token_hash)
-    return [dict(row) for row in rows]
+    return await sessions.list_tokens(state, owner.id, owner.token_hash)
 
 
 @router.post("/tokens")
-async def make_token(request: Request, wish: Named, owner: OwnerNeeded) -> dict[str, str]:
+async def make_token(state: State, wish: Named, owner: OwnerNeeded) -> dict[str, str]:
     """Make a token for scripts, shown only once: with the rights of the owner, or only to read."""
-    state = state_of(request)
     token = await state.store.awrite(
         lambda c: owners.make_token(c, owner.id, wish.name, state.now, wish.read_only)
     )
@@ -121,9 +117,9 @@ async def make_token(request: Request, wish: Named, owner: OwnerNeeded) -> dict[
 
 
 @router.delete("/tokens/{token_id}")
-async def end_token(request: Request, token_id: str, owner: OwnerNeeded) -> dict[str, int]:
+async def end_token(state: State, token_id: str, owner: OwnerNeeded) -> dict[str, int]:
     """Revoke a token, session or link of the owner by its id."""
-    state, mine = state_of(request), tokens.of_owner(owner.id)
+    mine = tokens.of_owner(owner.id)
     count = 0
     if len(token_id) == tokens.ID_LENGTH and token_id.isalnum():
         count = await state.store.awrite(

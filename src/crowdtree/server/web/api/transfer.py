@@ -11,10 +11,9 @@ from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from crowdtree.io import exports
-from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY
 from crowdtree.server.web.errors import HttpError
-from crowdtree.server.web.requests import Number, state_of
+from crowdtree.server.web.requests import Number, Reply, State, state_of
 from crowdtree.server.web.routing import GuardedRoute
 from crowdtree.server.web.services.exports import Export, certified_labels, export
 from crowdtree.server.web.services.items import add_from_file
@@ -51,7 +50,7 @@ IN_MEMORY = 2**20
         }
     },
 )
-async def add_items(request: Request, number: Number) -> JsonObject:
+async def add_items(request: Request, number: Number) -> Reply:
     """Add items from a CSV, XLSX or JSON-lines body, a million rows or more; all are checked first.
 
     Items whose `task` exists are left unchanged, so sending a file again is harmless. `set_aside`
@@ -67,49 +66,48 @@ async def add_items(request: Request, number: Number) -> JsonObject:
         async for chunk in request.stream():
             spool.write(chunk)
         media = state.media
-        made = await asyncio.to_thread(add_from_file, state.store, number, spool, kind, media)
-        return dict(made)
+        return await asyncio.to_thread(add_from_file, state.store, number, spool, kind, media)
 
 
 @router.get("/{number}/labels", response_class=Response)
 async def labels(
-    request: Request, number: Number, format: Format = "csv", columns: bool = True
+    state: State, number: Number, format: Format = "csv", columns: bool = True
 ) -> Response:
     """Download the labels so far, one row per item; docs/files.md explains the columns.
 
     Those of the item file follow, unless `columns` is false. The header `x-crowdtree-columns` says
     which of them were renamed.
     """
-    return await _download(state_of(request), number, "labels", format, columns)
+    return await _download(state, number, "labels", format, columns)
 
 
 @router.get("/{number}/answers", response_class=Response)
 async def answers(
-    request: Request, number: Number, format: Format = "csv", log: bool = False
+    state: State, number: Number, format: Format = "csv", log: bool = False
 ) -> Response:
     """Download the answers that were not excluded, as crowd-kit reads them.
 
     With `log`, everything that workers sent.
     """
-    return await _download(state_of(request), number, "log" if log else "answers", format)
+    return await _download(state, number, "log" if log else "answers", format)
 
 
 @router.get("/{number}/workers/export", response_class=Response)
-async def workers(request: Request, number: Number, format: Format = "csv") -> Response:
+async def workers(state: State, number: Number, format: Format = "csv") -> Response:
     """Download the workers with what they are to be paid for: accepted answers, earned, code."""
-    return await _download(state_of(request), number, "workers", format)
+    return await _download(state, number, "workers", format)
 
 
 @router.get("/{number}/payments", response_class=Response)
-async def payments(request: Request, number: Number, format: Format = "csv") -> Response:
+async def payments(state: State, number: Number, format: Format = "csv") -> Response:
     """Download what each worker earned: accepted answers, amount, bonus that was sent, code."""
-    return await _download(state_of(request), number, "payments", format)
+    return await _download(state, number, "payments", format)
 
 
 @router.get("/{number}/reports", response_class=Response)
-async def reports(request: Request, number: Number, format: Format = "csv") -> Response:
+async def reports(state: State, number: Number, format: Format = "csv") -> Response:
     """Download what workers reported about items, without what they took back."""
-    return await _download(state_of(request), number, "reports", format)
+    return await _download(state, number, "reports", format)
 
 
 async def _download(
