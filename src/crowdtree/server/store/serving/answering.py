@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 from crowdtree.campaign.events import Answered, Response, Skipped
 from crowdtree.campaign.reasons import Outcome
+from crowdtree.campaign.view import ItemView
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.sql import fetch_one
 from crowdtree.server.store.db.statements import Lease, Worker
 from crowdtree.server.store.db.states import LeaseState, split_lease
 from crowdtree.server.store.errors import Refused
+from crowdtree.server.store.serving.changes import Changes
 from crowdtree.server.store.serving.commands import Submit, Taken
 from crowdtree.server.store.serving.item import LoadedItem
 from crowdtree.server.store.serving.record import is_accepted, skip_weight
@@ -37,15 +39,22 @@ def _submit(unit: UnitOfWork, worker: Worker, request: Submit) -> Taken:
         return _taken(_earlier(unit, lease, request.key), request.kind)
     if item.gold is not None:
         return _answer_gold(unit, worker, request, item, lease, item.gold)
-    before = item.view
+    before, counted_on = item.view, lease.state == LeaseState.ACTIVE
     fate, price = _advance(unit, worker, request, item, lease)
     result = _record(unit, worker, request, item, lease, fate, price)
     if fate.about_label:
         item.pending.append(len(unit.answers) - 1)
+    follow(unit, item, before, counted_on)
+    return result
+
+
+def follow(unit: Changes, item: LoadedItem, before: ItemView, counted_on: bool) -> None:
+    """Bring all about an item in line with an answer; was it counted on, or was its lease over?"""
     if not before.closed:
         hold_back(unit, item)
+    if not counted_on and not item.campaign.policy.has_alternatives:
+        item.withdraw_leases()  # others were asked in the meantime, maybe one too many now
     settle(unit, item, before)
-    return result
 
 
 def _leased(unit: UnitOfWork, worker: Worker, token: str) -> tuple[LoadedItem, Lease]:
