@@ -72,30 +72,24 @@ def judged(learned: Any, mix: Mix, independent: bool = False) -> list[float]:
     return [*made, accuracy.low <= made[0] <= accuracy.high, accuracy.high - accuracy.low]
 
 
-WAYS = ("sources", "independent sources", "one crowd")
+WAYS = ("sources", "independent sources")
 
 
-def three_ways(
+def both_ways(
     draw: Callable[[np.random.Generator], Mix],
     known: int,
     draws: int,
     chosen: Callable[[Mix], np.ndarray] | None = None,
-    ways: tuple[str, ...] = WAYS,
 ) -> dict[str, np.ndarray]:
     """Scores of each way to learn from the same draws (draw, score)."""
-    found: dict[str, list[list[float]]] = {way: [] for way in ways}
+    found: dict[str, list[list[float]]] = {way: [] for way in WAYS}
     for seed in range(draws):
         rng = np.random.default_rng([seed, known])
         mix = draw(rng)
         gold, workers = gold_of(mix, known, rng), None if chosen is None else chosen(mix)
         learned = learned_from(mix, gold, workers, sources=mix.table())
-        found["sources"].append(judged(learned, mix))
-        if "independent sources" in ways:
-            found["independent sources"].append(
-                judged(learned, mix, independent=bool(learned.sources))
-            )
-        if "one crowd" in ways:
-            found["one crowd"].append(judged(learned_from(mix, gold, workers), mix))
+        found[WAYS[0]].append(judged(learned, mix))
+        found[WAYS[1]].append(judged(learned, mix, independent=bool(learned.sources)))
     return {way: np.array(rows) for way, rows in found.items()}
 
 
@@ -108,7 +102,7 @@ def labels_table(draws: int) -> Iterator[Row]:
            "calibration error", "interval holds, %", "width"]  # fmt: skip
     for name in REAL:
         for known in (0, 50, 200):
-            found = three_ways(lambda rng, n=name: load(n, rng, PEOPLE[n]), known, draws)
+            found = both_ways(lambda rng, n=name: load(n, rng, PEOPLE[n]), known, draws)
             for way, rows in found.items():
                 mean, gap = rows.mean(axis=0), np.abs(rows[:, 1] - rows[:, 0]).mean()
                 held = [share(mean[4]), share(mean[5])] if way != WAYS[1] else ["", ""]
@@ -125,9 +119,9 @@ def models_table(draws: int) -> Iterator[Row]:
             for models in (0, 1, 2, 4, 6):
                 if models > (6 if name == "cebab_aspects" else 4):
                     continue
-                found = three_ways(
+                found = both_ways(
                     lambda rng, n=name: load(n, rng, 2), known, draws,
-                    lambda mix, m=models: np.append(mix.people, mix.models[:m]), WAYS[:2],
+                    lambda mix, m=models: np.append(mix.people, mix.models[:m]),
                 )  # fmt: skip
                 ours, plain = (rows.mean(axis=0) for rows in found.values())
                 yield [name, str(known), str(models), share(ours[0]),
