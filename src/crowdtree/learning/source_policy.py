@@ -90,7 +90,7 @@ def _asked_by(learned: Learned, fit: SourceFit, tables: Tables) -> Problem:
     """Make the problem of independent sources whose answers tell as much as they count."""
     answers = learned.answers
     assert answers.sources is not None
-    every = fit.tables.evidence(answers, fit.row, np.arange(answers.n_tasks))
+    every = tables.evidence(answers, fit.row, np.arange(answers.n_tasks))
     source = answers.sources.codes(answers.workers)[answers.worker]
     count, total = (np.bincount(source, w) for w in (None, every.weights(fit.dependence)))
     weight = total / np.maximum(count, 1)
