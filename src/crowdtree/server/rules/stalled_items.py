@@ -167,9 +167,7 @@ class StalledItems(Rule[Findings]):
 
     def _stalled(self, connection: Connection, campaign: ServedCampaign) -> Findings:
         number = campaign.id
-        rows = self._candidates(connection, campaign, self.positions.get(number, 0))
-        self.positions[number] = rows[-1].id if len(rows) == AT_ONCE else 0
-        found = self._sorted(connection, campaign, rows)
+        found = self._sorted(connection, campaign, self._next_candidates(connection, campaign))
         known = self._known(connection, [*found.stalled, *found.fine])
         found.stalled = [item for item in found.stalled if item not in known]
         found.fine = [item for item in found.fine if item in known]
@@ -188,6 +186,22 @@ class StalledItems(Rule[Findings]):
                 most=AT_ONCE,
             )
         return found
+
+    def _next_candidates(
+        self, connection: Connection, campaign: ServedCampaign
+    ) -> Sequence[Candidate]:
+        """Open questions in turn; where items must be replayed, no more than can be at once."""
+        rows = self._candidates(connection, campaign, self.positions.get(campaign.id, 0))
+        some = rows
+        if campaign.policy.has_alternatives:
+            fine = _may_be_asked(rows, self._present(connection, campaign))
+            doubtful = list(dict.fromkeys(row.item_id for row in rows if row.item_id not in fine))
+            if len(doubtful) > MOST_REPLAYED:
+                first_left = doubtful[MOST_REPLAYED]
+                some = rows[: [row.item_id for row in rows].index(first_left)]
+        goes_on = len(some) < len(rows) or len(rows) == AT_ONCE
+        self.positions[campaign.id] = some[-1].id if goes_on else 0
+        return some
 
     def _no_longer_stalled(self, connection: Connection, number: int) -> list[int]:
         """Find waiting items that were labelled, or of which a worker holds a question."""
@@ -236,12 +250,7 @@ class StalledItems(Rule[Findings]):
     ) -> Findings:
         """Separate stalled items from those that a present worker may answer."""
         present = self._present(connection, campaign)
-
-        def may_answer(row: Candidate) -> int:
-            asked = [worker for worker in present if worker.known or not row.known_only]
-            return sum(worker.question in (None, row.question) for worker in asked)
-
-        fine = {row.item_id for row in rows if row.had < may_answer(row)}
+        fine = _may_be_asked(rows, present)
         stalled = sorted({row.item_id for row in rows} - fine)
         if campaign.policy.has_alternatives:
             stalled = stalled[:MOST_REPLAYED]
@@ -305,6 +314,16 @@ class StalledItems(Rule[Findings]):
                 done.append(number)
         run(connection, DROP_WAITING, ids=done)
         unit.write()
+
+
+def _may_be_asked(rows: Sequence[Candidate], present: Sequence[PresentWorker]) -> set[int]:
+    """Items of which some present worker has not had an open question."""
+
+    def may_answer(row: Candidate) -> int:
+        asked = [worker for worker in present if worker.known or not row.known_only]
+        return sum(worker.question in (None, row.question) for worker in asked)
+
+    return {row.item_id for row in rows if row.had < may_answer(row)}
 
 
 def _reason(unit: UnitOfWork, item: LoadedItem) -> Reason:
