@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from crowdtree.core.arrays import FloatArray
-from crowdtree.learning.answers import Answers
 from crowdtree.learning.crowd import LEAST_LEFT
 from crowdtree.learning.people import how_people_differ
 from crowdtree.learning.skills import SURE, ClassFit
@@ -44,7 +43,8 @@ def finished(fit: Fit, trace: tuple[float, ...], converged: bool) -> ClassFit:
     """Write a settled fit with its doubt."""
     rates, crowd, prior = fit.rates, fit.crowd, fit.prior
     unknowns = fit.x.size + len(crowd.skill) + len(prior) + len(fit.x)
-    joint = fits_one_matrix(fit.answers, unknowns)
+    pairs = float((np.diff(fit.answers.start).astype(np.float64) ** 2).sum())
+    joint = unknowns <= MAX_UNKNOWNS and pairs <= MAX_PAIRS  # then the matrix is worth its time
     doubt = _joint(fit) if joint else _own(fit)
     rate = crowd.rate(fit.x, fit.tilt)
     sign = fit.sign if fit.sign is not None else np.where(rate > 0.5, 1, -1)
@@ -139,12 +139,6 @@ def _own(fit: Fit) -> Doubt:
     hidden = (fit.posterior * (1 - fit.posterior)).sum(axis=0)
     held = np.maximum(told_items - hidden, LEAST_LEFT * told_items)
     return Doubt(np.ones_like(fit.x), crowd.variance + shift + _spread_doubt(fit), 1 / held)
-
-
-def fits_one_matrix(answers: Answers, unknowns: int) -> bool:
-    """Whether the joint matrix of so many unknowns is worth its time."""
-    pairs = float((np.diff(answers.start).astype(np.float64) ** 2).sum())
-    return unknowns <= MAX_UNKNOWNS and pairs <= MAX_PAIRS
 
 
 def inverse(whole: FloatArray, lost: FloatArray) -> FloatArray:
