@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.audit.words import sum_up
 from crowdtree.campaign.events import Checked
-from crowdtree.campaign.reasons import Reason
+from crowdtree.campaign.reasons import Cause, Reason
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import percent, plural
 from crowdtree.server.reasons import CampaignReason
@@ -142,7 +142,8 @@ class Certifying:
     ) -> FinishCheck:
         """Calibrate by the checks and ask more about items above a lower error, or say why not."""
         number = campaign.id
-        rounds = sum("audit" in entry["reason"] for entry in list_revisions(connection, number))
+        causes = [revision["cause"] for revision in list_revisions(connection, number)]
+        rounds = causes.count(Cause.AUDIT)
         why = self._why_not(connection, campaign, rounds)
         if why:
             return _out_of_reach(wanted, why, row)
@@ -153,7 +154,8 @@ class Certifying:
             if checked_truths(connection, number):
                 made, _ = calibrated(connection, self.audits, number, made)
             reason = {"text": _reason(row, wanted, target), "audit": row.id, "target": target}
-            revised = revise(connection, number, made, reason, self.cache.clock(), "server")
+            now = self.cache.clock()
+            revised = revise(connection, number, made, reason, now, "server", Cause.AUDIT)
         except CrowdtreeError as error:
             return _out_of_reach(wanted, str(error), row)
         if revised == campaign.revision:

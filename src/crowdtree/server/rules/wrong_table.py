@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.campaign.reasons import Cause
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies.monitor import GROWTH, Finding, Monitor, Occasion, Revision
 from crowdtree.policies.revising import table_of
@@ -267,7 +268,7 @@ class WrongTable(Rule[Seen | int]):
         }
         policy = seen.watched.monitor.policy
         try:
-            revise(connection, number, policy, reason, now, "server")
+            revise(connection, number, policy, reason, now, "server", Cause.TABLE)
         except CrowdtreeError as error:
             note(connection, now, "not revised", number, {"text": str(error)}, "server")
 

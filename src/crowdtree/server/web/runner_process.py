@@ -21,7 +21,7 @@ from crowdtree.server.web.processes import end_with_parent
 log = logging.getLogger("crowdtree.server.web")
 RESTART_SECONDS = 1.0
 """Pause before a process that has ended is started again."""
-STOP_SECONDS = 10.0
+STOP_SECONDS = 5.0
 """How long a process may take to end when it is asked to."""
 NICENESS = 5
 """How much the rules step back behind the requests where both want the processor."""

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypedDict
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.campaign.reasons import Cause
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural
 from crowdtree.server.store.corrections.common import check_reason
@@ -223,7 +224,10 @@ def _revise(
     table = next_table(connection, campaign)
     if table.estimated:
         said[ESTIMATE_AT] = last_line(connection, campaign.id)
-    revision = add_revision(connection, campaign, table.policy, said, now, actor, table.after)
+    cause = Cause.EXCLUSION
+    revision = add_revision(
+        connection, campaign, table.policy, said, now, actor, cause, table.after
+    )
     note(connection, now, action, campaign.id, {"revision": revision, **said}, actor)
     # The monitor reads the log again, without the answers that no longer count.
     begun = {"last_answer_id": table.after or 0, "state": "", "answers": 0}

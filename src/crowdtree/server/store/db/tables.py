@@ -16,7 +16,7 @@ from sqlalchemy.types import TypeEngine
 
 from crowdtree.server.store.db.states import LIVE_LEASES, LeaseState
 
-SCHEMA_VERSION = "6"
+SCHEMA_VERSION = "7"
 """To be increased with every change of the tables."""
 metadata = sa.MetaData(
     naming_convention={
@@ -96,6 +96,7 @@ revisions = sa.Table(
     sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
     _number("at", sa.Float),
     _text("actor"),
+    _text("cause"),
     _text("reason", "{}"),
     _number("after_answer_id", BigId),
     _text("problem"),

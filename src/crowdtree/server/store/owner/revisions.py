@@ -8,6 +8,7 @@ from typing import Literal
 
 from sqlalchemy.engine import Connection
 
+from crowdtree.campaign.reasons import Cause
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import Label
 from crowdtree.policies.spec import check_same_problem
@@ -28,6 +29,7 @@ def revise(
     reason: Mapping[str, object],
     now: float,
     actor: Literal["owner", "server"] = "owner",
+    cause: Cause = Cause.OWNER,
 ) -> int:
     """Replace the policy of a running or paused campaign; returns the number of the revision.
 
@@ -43,7 +45,8 @@ def revise(
     policy
         The new policy, with its problem: the same classes, questions and right answers.
     reason
-        Why, as plain JSON; its ``"text"`` is shown to the owner.
+        Why, as plain JSON; its ``"text"`` is shown to the owner. Nothing depends on it but
+        what the rule that made the revision reads again.
     """
     found = get_campaign(connection, number, lock=True)
     allowed = ("running", "paused") if actor == "owner" else ("running", "paused", "finished")
@@ -55,7 +58,7 @@ def revise(
     _check(found, present, policy)
     if definition_of(policy) == definition_of(present):
         return found.revision
-    revision = add_revision(connection, found, policy, reason, now, actor)
+    revision = add_revision(connection, found, policy, reason, now, actor, cause)
     note(connection, now, "revise", number, {"revision": revision, **reason}, actor)
     return revision
 
@@ -67,6 +70,7 @@ def add_revision(
     reason: Mapping[str, object],
     now: float,
     actor: Literal["owner", "server"],
+    cause: Cause,
     after: int | None = None,
 ) -> int:
     """Begin another revision of a campaign whose row is locked; returns its number.
@@ -93,6 +97,7 @@ def add_revision(
             number=revision,
             at=now,
             actor=actor,
+            cause=cause,
             reason=text,
             after_answer_id=last if after is None else after,
             **definition,
@@ -115,6 +120,7 @@ def _add_first(connection: Connection, campaign: Campaign) -> None:
             number=0,
             at=at,
             actor="owner",
+            cause=Cause.START,
             reason=json.dumps({"level": [0, level_of(campaign.make_policy().problem)]}),
             problem=json.dumps(campaign.problem),
             policy=json.dumps(campaign.policy),

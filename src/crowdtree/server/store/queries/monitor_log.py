@@ -16,6 +16,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.campaign.reasons import Cause
 from crowdtree.policies import Answer
 from crowdtree.policies.monitor import Monitor, PastItem, Said
 from crowdtree.server.store.db.campaign_row import get_campaign, read_policy
@@ -91,12 +92,12 @@ class Tested(NamedTuple):
 
 def tested(connection: Connection, number: int) -> Tested:
     """Find whose table is tested: the last that an owner or an audit made, else the first."""
-    columns = (revisions.c.number, revisions.c.after_answer_id, revisions.c.reason)
+    columns = (revisions.c[name] for name in ("number", "after_answer_id", "cause", "reason"))
     found = sa.select(*columns).where(revisions.c.campaign_id == number)
     for row in connection.execute(found.order_by(revisions.c.number.desc())):
-        reason = json.loads(row.reason)
-        if "last_answer_id" not in reason:
-            return Tested(row.number, row.after_answer_id, reason.get(ESTIMATE_AT, 0))
+        if row.cause != Cause.TABLE:
+            estimate_at = json.loads(row.reason).get(ESTIMATE_AT, 0)
+            return Tested(row.number, row.after_answer_id, estimate_at)
     return Tested(0, 0)
 
 

@@ -8,6 +8,7 @@ from typing import TypedDict
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.campaign.reasons import Cause
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import revisions
 from crowdtree.server.store.types import JsonObject
@@ -22,6 +23,7 @@ class Revision(TypedDict):
     number: int
     at: float
     actor: str
+    cause: Cause
     reason: JsonObject
     after_answer_id: int
     finished_at: float | None
@@ -51,6 +53,7 @@ def _read(row: sa.Row[tuple[object, ...]]) -> Revision:
         number=row.number,
         at=row.at,
         actor=row.actor,
+        cause=Cause(row.cause),
         reason=reason,
         after_answer_id=row.after_answer_id,
         finished_at=row.finished_at,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from crowdtree.campaign.reasons import Cause
 from crowdtree.server.rules.overview import Note
 from crowdtree.server.rules.registry import RULES
 from crowdtree.server.web.pages.dashboard_facts import DashboardFacts
@@ -132,7 +133,7 @@ def _plan(facts: DashboardFacts) -> Iterator[Note]:
 def _revision(facts: DashboardFacts) -> Iterator[Note]:
     """How often the campaign was revised, and why."""
     last = facts.progress["revision"]
-    if last is None or (last["finished_at"] and last["reason"].keys() & {"excluded", "included"}):
+    if last is None or (last["finished_at"] and last["cause"] is Cause.EXCLUSION):
         return  # exclusions have a note of their own
     why = str(last["reason"].get("text") or "no reason given")
     text = (
