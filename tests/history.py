@@ -54,7 +54,7 @@ from crowdtree.server.store.db.tables import (
 from crowdtree.server.store.db.tables import campaigns as campaign_rows
 from crowdtree.server.store.owner import campaigns, people, tokens
 from crowdtree.server.store.replay.verify import verify
-from crowdtree.server.web.plan_jobs import wish_of
+from crowdtree.server.web.plan_jobs import to_request
 from tests.serving import Client, Server
 from tests.short import settings_of
 from tests.storelab import join_openly
@@ -259,7 +259,7 @@ def revise(url: str, servers: list[Server], errors: float) -> None:
     """Revise every campaign that is running."""
     with Owner(url, servers) as owner:
         for number, policy in zip(owner.numbers, policies(errors), strict=True):
-            body = {"policy": wish_of(policy), "reason": f"{errors} times the errors"}
+            body = {"policy": to_request(policy), "reason": f"{errors} times the errors"}
             status, found = owner.call("POST", number, "/revise", body)
             finished = status == 422 and "is finished" in str(found)
             assert finished or status == 200, (status, found)

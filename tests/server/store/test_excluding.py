@@ -399,7 +399,7 @@ def test_a_preview_of_many_items_is_of_the_first(
     whole = look()
     assert whole["complete"]
     assert whole["items"] == whole["labels"] > 2
-    monkeypatch.setattr(previews, "MOST_ITEMS", 2)
+    monkeypatch.setattr(previews, "MAX_ITEMS", 2)
     part = look()
     assert (part["items"], part["labels"], part["complete"]) == (whole["items"], 2, False)
     assert part["text"].startswith("Of the first 2 items: ")

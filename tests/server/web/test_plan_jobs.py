@@ -14,7 +14,7 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy, Policy, SubtypePolicy
 from crowdtree.server.store.owner import campaigns
 from crowdtree.server.web import worker_process as module
-from crowdtree.server.web.plan_jobs import Wish, policy_of, read_menu, wish_of
+from crowdtree.server.web.plan_jobs import PolicyRequest, policy_of, read_menu, to_request
 from tests.short import settings_of
 from tests.weblab import Lab
 
@@ -62,19 +62,19 @@ def test_what_the_definition_says_can_be_posted(app: Lab, policy: Policy) -> Non
     made = app.post("/api/campaigns", read)
     assert made.status_code == 201, made.text
     assert app.get(f"/api/campaigns/{made.json()['id']}/definition").json() == read
-    again = policy_of(Wish(**read["policy"]))
+    again = policy_of(PolicyRequest(**read["policy"]))
     assert again.to_dict() == policy.to_dict()
     assert again.problem == policy.problem
 
 
 def test_a_definition_is_in_the_form_of_the_files() -> None:
     plan = ct.staff(ct.design(ct.example("table1")), workers=8)
-    assert wish_of(PlanPolicy(plan, "margin")) == {
+    assert to_request(PlanPolicy(plan, "margin")) == {
         "plan": ct.io.plan_to_dict(plan),
         "kind": "plan",
         "stopping": "margin",
     }
-    wish = wish_of(AdaptivePolicy(ct.example("table1"), 0.05))
+    wish = to_request(AdaptivePolicy(ct.example("table1"), 0.05))
     assert wish["problem"] == ct.io.problem_to_dict(ct.example("table1"))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("segno", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree.server.web.qr import MOST_LINK, qr_svg
+from crowdtree.server.web.qr import MAX_LINK, qr_svg
 
 
 def test_a_code_is_a_picture_with_a_border_and_nothing_else():
@@ -21,5 +21,5 @@ def test_a_code_is_a_picture_with_a_border_and_nothing_else():
 
 
 def test_links_that_are_too_long_have_no_code():
-    assert qr_svg("x" * MOST_LINK)
-    assert qr_svg("x" * (MOST_LINK + 1)) == ""
+    assert qr_svg("x" * MAX_LINK)
+    assert qr_svg("x" * (MAX_LINK + 1)) == ""

@@ -73,10 +73,10 @@ def _defined(source: Source) -> AnyPolicy | None:
     if not isinstance(data, dict) or not isinstance(data.get("policy"), dict):
         return None
     try:
-        wish = jobs.Wish(**data["policy"])
+        request = jobs.PolicyRequest(**data["policy"])
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise CrowdtreeError(f"{source.name}: policy.{place}: {first['msg'].lower()}") from None
-    policy: AnyPolicy = jobs.policy_of(wish)
+    policy: AnyPolicy = jobs.policy_of(request)
     return policy

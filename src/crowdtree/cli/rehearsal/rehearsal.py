@@ -26,7 +26,7 @@ from crowdtree.core.likelihood import AnswerModel
 from crowdtree.core.problem import Problem
 from crowdtree.server.store.reliability import expected_right
 from crowdtree.server.store.types import AnyPolicy
-from crowdtree.server.web.plan_jobs import wish_of
+from crowdtree.server.web.plan_jobs import to_request
 from crowdtree.show.report import LiveCampaign, LiveWorker
 
 START_SECONDS = 60.0
@@ -149,8 +149,8 @@ def rehearse(
     Workers run concurrently, so two rehearsals with the same `rng` differ a little.
     """
     begin, problem = time.monotonic(), policy.problem
-    wish = {"name": "Rehearsal", "policy": wish_of(policy), "settings": SETTINGS}
-    number = owner.post("/api/campaigns", wish)["id"]
+    campaign = {"name": "Rehearsal", "policy": to_request(policy), "settings": SETTINGS}
+    number = owner.post("/api/campaigns", campaign)["id"]
     here = f"/api/campaigns/{number}"
     owner.post_lines(
         f"{here}/items", [{k: v for k, v in item.items() if k != "class"} for item in items]

@@ -43,7 +43,7 @@ OTHER_SITES = ("cross-site", "same-site")
 FOLLOWED_LINK = ("navigate", "document")
 """What a browser says about a page that it opens, not a part of one or a frame."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
-MOST_TOKEN = 200
+MAX_TOKEN = 200
 FOUND = "crowdtree.credential"
 """Where a request keeps the owner's credential that was found."""
 LOGIN = "Log in as the owner first."
@@ -79,7 +79,7 @@ def bearer(header: str) -> str | None:
     ('abc', None)
     """
     scheme, _, token = header.partition(" ")
-    return token.strip()[:MOST_TOKEN] if scheme.lower() == "bearer" and token.strip() else None
+    return token.strip()[:MAX_TOKEN] if scheme.lower() == "bearer" and token.strip() else None
 
 
 def token_from(request: Request, cookie: str) -> tuple[str | None, bool]:
@@ -88,7 +88,7 @@ def token_from(request: Request, cookie: str) -> tuple[str | None, bool]:
     if token is not None:
         return token, False
     found = request.cookies.get(cookie)
-    return (found[:MOST_TOKEN] if found else None), True
+    return (found[:MAX_TOKEN] if found else None), True
 
 
 def check_csrf(request: Request, token: str, field: str | None = None) -> None:

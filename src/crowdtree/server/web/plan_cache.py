@@ -21,7 +21,13 @@ from crowdtree.planning import (
     performance_job,
 )
 from crowdtree.server.store.types import AnyPolicy, JsonObject
-from crowdtree.server.web.plan_jobs import Wish, make_wished, policy_of, read_menu, table_size
+from crowdtree.server.web.plan_jobs import (
+    PolicyRequest,
+    build_policy,
+    policy_of,
+    read_menu,
+    table_size,
+)
 from crowdtree.server.web.plan_menu import PlanMenu, make_menu
 from crowdtree.server.web.worker_process import WorkerProcess
 
@@ -128,11 +134,11 @@ class PlanCache:
             _remember(self.certificates, key, made, MAX_PERFORMANCES)
         return self.certificates[key]
 
-    async def policy_of(self, wish: Wish) -> AnyPolicy:
+    async def policy_of(self, request: PolicyRequest) -> AnyPolicy:
         """Make the policy that an owner asks for; a large table is left to the process."""
-        if wish.problem is None or table_size(wish.problem) <= SMALL:
-            return await asyncio.to_thread(policy_of, wish)
-        return await self.process.run(make_wished, wish)
+        if request.problem is None or table_size(request.problem) <= SMALL:
+            return await asyncio.to_thread(policy_of, request)
+        return await self.process.run(build_policy, request)
 
     def close(self) -> None:
         """Stop what is being computed."""

@@ -31,11 +31,11 @@ PLAN_KINDS = ("choices", "policy", "plan", "tree")
 SUFFIXES = (".csv", ".xlsx", ".yaml", ".yml", ".json")
 MAX_NAME = 60
 """Characters of a file's name in a message."""
-MOST_UNPACKED = 64 * 2**20
+MAX_UNPACKED = 64 * 2**20
 CHECKED = ("policy", *LIMITS)
 
 
-class Wish(BaseModel):
+class PolicyRequest(BaseModel):
     """What to ask and when to stop.
 
     Give `problem` (a problem as in a .json file), `example` (a name), or `plan` (a plan as in a
@@ -60,24 +60,24 @@ class Wish(BaseModel):
     """Further options of the policy, as the definition of a campaign has them."""
 
 
-def policy_of(wish: Wish) -> AnyPolicy:
+def policy_of(request: PolicyRequest) -> AnyPolicy:
     """Make the policy that an owner asks for.
 
-    >>> policy_of(Wish(example="table1", workers=8))
+    >>> policy_of(PolicyRequest(example="table1", workers=8))
     PlanPolicy(Plan(...), stopping='curtailed')
     """
     spec = PolicySpec(
-        **wish.model_dump(exclude={"problem", "example", "plan", "options"}),
-        options=_checked_options(wish.options),
+        **request.model_dump(exclude={"problem", "example", "plan", "options"}),
+        options=_checked_options(request.options),
     )
     with warnings.catch_warnings(action="ignore"):
-        source = _source(wish)
+        source = _source(request)
         try:
             return make_policy(source, spec)
         except CrowdtreeError:
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            if not wish.options:
+            if not request.options:
                 raise
             raise CrowdtreeError(f"policy: options: cannot be read: {error}") from None
 
@@ -93,11 +93,11 @@ def _checked_options(options: JsonObject) -> JsonObject:
     return options
 
 
-def wish_of(policy: AnyPolicy) -> JsonObject:
-    """Write a policy as :class:`Wish` takes it.
+def to_request(policy: AnyPolicy) -> JsonObject:
+    """Write a policy as :class:`PolicyRequest` takes it.
 
-    >>> policy = policy_of(Wish(example="table1", kind="adaptive"))
-    >>> policy_of(Wish(**wish_of(policy))).to_dict() == policy.to_dict()
+    >>> policy = policy_of(PolicyRequest(example="table1", kind="adaptive"))
+    >>> policy_of(PolicyRequest(**to_request(policy))).to_dict() == policy.to_dict()
     True
     """
     source, spec = spec_of(policy)
@@ -113,10 +113,10 @@ def wish_of(policy: AnyPolicy) -> JsonObject:
     return {**made, "options": dict(spec.options)} if spec.options else made
 
 
-def make_wished(report: Report, wish: Wish) -> AnyPolicy:
+def build_policy(report: Report, request: PolicyRequest) -> AnyPolicy:
     """Make the policy that an owner asks for, in the worker process."""
     report(0.1, "Looking for a good tree")
-    return policy_of(wish)
+    return policy_of(request)
 
 
 def read_menu(report: Report, content: bytes, name: str, options: JsonObject) -> PlanMenu:
@@ -162,14 +162,14 @@ def table_size(problem: JsonObject) -> int:
     return sizes[0] * sizes[1]
 
 
-def _source(wish: Wish) -> Problem | Plan:
-    if wish.plan is not None:
-        return files.load_plan(json.dumps(wish.plan).encode(), name="plan.json")
-    if wish.example is not None:
-        return files.example(wish.example)
-    if wish.problem is None:
+def _source(request: PolicyRequest) -> Problem | Plan:
+    if request.plan is not None:
+        return files.load_plan(json.dumps(request.plan).encode(), name="plan.json")
+    if request.example is not None:
+        return files.example(request.example)
+    if request.problem is None:
         raise CrowdtreeError("policy: expected a problem, an example or a plan")
-    return problem_from_bytes(json.dumps(wish.problem).encode(), "problem.json")
+    return problem_from_bytes(json.dumps(request.problem).encode(), "problem.json")
 
 
 def problem_from_bytes(content: bytes, name: str, **options: Any) -> Problem:
@@ -190,5 +190,5 @@ def _check_workbook(content: bytes) -> None:
             size = sum(entry.file_size for entry in archive.infolist())
     except (zipfile.BadZipFile, OSError):
         raise CrowdtreeError("problem: the workbook cannot be read; save it as .xlsx") from None
-    if size > MOST_UNPACKED:
+    if size > MAX_UNPACKED:
         raise CrowdtreeError("problem: the workbook is too large when unpacked")

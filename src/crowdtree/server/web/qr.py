@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-MOST_LINK = 1000
+MAX_LINK = 1000
 """Characters of a link; the code of a longer one is too fine for phones."""
 BORDER = 4
 """Blank modules around a code, which readers need."""
@@ -18,7 +18,7 @@ def qr_svg(link: str) -> str:
     >>> qr_svg("https://label.example/join/abc")[:40]
     '<svg xmlns="http://www.w3.org/2000/svg" '
     """
-    if len(link) > MOST_LINK:
+    if len(link) > MAX_LINK:
         return ""
     import segno  # takes a while, and few requests need it
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "CROWDTREE_SERVING"
 LINK_SECONDS = 86_400.0
-MOST_PORT = 65_535
+MAX_PORT = 65_535
 EVERYWHERE = ("0.0.0.0", "::")
 YOUNG = 20_000
 """New objects after which Python looks for unused ones; requests make few that need it."""
@@ -169,8 +169,8 @@ def _serve(serving: Serving, address: str, announce: Callable[[], None]) -> None
 
 def free_address(host: str, port: int) -> tuple[str, int]:
     """Find the IP address and port to serve at, or say why not. Port 0 means any free port."""
-    if not 0 <= port <= MOST_PORT:
-        raise CrowdtreeError(f"serve: --port {port} must be between 0 and {MOST_PORT}")
+    if not 0 <= port <= MAX_PORT:
+        raise CrowdtreeError(f"serve: --port {port} must be between 0 and {MAX_PORT}")
     try:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -24,7 +24,7 @@ BASE = "/api/campaigns/{number}/audit"
 Share = Annotated[float, Field(gt=0, lt=1)]
 
 
-class Started(BaseModel):
+class AuditRequest(BaseModel):
     """An audit to start; without a bound, that of `finish.max_wrong_labels` is used."""
 
     model_config = ConfigDict(extra="forbid")
@@ -32,14 +32,14 @@ class Started(BaseModel):
     confidence: Share = 0.95
 
 
-class Named(BaseModel):
+class LinkRequest(BaseModel):
     """The person who is to check labels."""
 
     model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class Checked(BaseModel):
+class CheckResult(BaseModel):
     """What a check found; `truth` is null where the person cannot tell."""
 
     model_config = ConfigDict(extra="forbid")
@@ -47,7 +47,7 @@ class Checked(BaseModel):
     truth: Annotated[str, Field(max_length=1000)] | None
 
 
-class Handed(BaseModel):
+class ItemToCheck(BaseModel):
     """An item to check, or the reason why there is none.
 
     `reason`: done (the bound is reached, cannot be reached, or everything is checked), waiting
@@ -67,9 +67,9 @@ async def look(state: State, number: Number) -> Reply:
 
 
 @router.post(BASE, status_code=201, dependencies=OWNER_ONLY)
-async def start(state: State, number: Number, wish: Started) -> Reply:
+async def start(state: State, number: Number, given: AuditRequest) -> Reply:
     """Start an audit of the labels that there are now; checks of the audit before stay known."""
-    await audits.start(state, number, wish.bound, wish.confidence)
+    await audits.start(state, number, given.bound, given.confidence)
     return await audits.report(state, number)
 
 
@@ -98,10 +98,10 @@ async def list_links(state: State, number: Number) -> Sequence[Reply]:
 
 
 @router.post(f"{BASE}/links", status_code=201, dependencies=OWNER_ONLY)
-async def make_link(state: State, number: Number, wish: Named) -> JsonObject:
+async def make_link(state: State, number: Number, given: LinkRequest) -> JsonObject:
     """Make a personal link for checking, shown only once."""
     token, link = await state.store.awrite(
-        lambda c: checking.invite_auditor(c, number, wish.name, state.now)
+        lambda c: checking.invite_auditor(c, number, given.name, state.now)
     )
     return {**link, "token": token, "link": f"/a/{token}"}
 
@@ -119,14 +119,14 @@ async def me(state: State, who: AuditorHash) -> Reply:
     return await audits.report_auditor(state, who)
 
 
-@router.post("/api/auditor/next", response_model=Handed)
+@router.post("/api/auditor/next", response_model=ItemToCheck)
 async def next_item(state: State, who: AuditorHash) -> JSONResponse:
     """Hand out an item to check, without its label."""
     return JSONResponse(dict(await audits.hand_out(state, who)))
 
 
 @router.post("/api/auditor/record")
-async def record(state: State, given: Checked, who: AuditorHash) -> dict[str, bool]:
+async def record(state: State, given: CheckResult, who: AuditorHash) -> dict[str, bool]:
     """Record the true class of an item; null for "cannot tell". A result is final."""
 
     def apply(connection: Connection) -> None:

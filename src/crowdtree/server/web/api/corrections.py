@@ -26,13 +26,13 @@ router = APIRouter(
 )
 
 
-MOST_ITEMS = 100_000
+MAX_ITEMS = 100_000
 Reason = Annotated[str, Field(max_length=MOST_REASON)]
 Name = Annotated[str, Field(max_length=1000)]
 Text = Annotated[str, Field(max_length=editing.MOST_TEXT)]
 
 
-class Included(BaseModel):
+class IncludeRequest(BaseModel):
     """Workers whose answers count again; with `dry_run`, only what would change is reported."""
 
     model_config = ConfigDict(extra="forbid")
@@ -43,7 +43,7 @@ class Included(BaseModel):
     dry_run: bool = False
 
 
-class Excluded(Included):
+class ExcludeRequest(IncludeRequest):
     """Workers whose answers no longer count: all so far, or those from a time on."""
 
     since: dt.datetime | None = None
@@ -58,37 +58,37 @@ class Excluded(Included):
         return None if since is None else since.timestamp()
 
 
-class Reopened(BaseModel):
+class ReopenRequest(BaseModel):
     """Items set aside or withdrawn, by their names, or all that were set aside."""
 
     model_config = ConfigDict(extra="forbid")
-    tasks: Annotated[list[Name], Field(max_length=MOST_ITEMS)] = []
+    tasks: Annotated[list[Name], Field(max_length=MAX_ITEMS)] = []
     all: bool = False
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Reopened:
+    def _one_of_both(self) -> ReopenRequest:
         if bool(self.tasks) == self.all:
             raise ValueError("expected either tasks or all")
         return self
 
 
-class Withdrawn(BaseModel):
+class WithdrawRequest(BaseModel):
     """Items to withdraw, by their names."""
 
     model_config = ConfigDict(extra="forbid")
-    tasks: Annotated[list[Name], Field(min_length=1, max_length=MOST_ITEMS)]
+    tasks: Annotated[list[Name], Field(min_length=1, max_length=MAX_ITEMS)]
     reason: Reason = ""
 
 
-class Corrected(BaseModel):
+class CorrectRequest(BaseModel):
     """Classes by the names of items; null takes a label by hand back."""
 
     model_config = ConfigDict(extra="forbid")
-    labels: Annotated[dict[Name, Name | None], Field(min_length=1, max_length=MOST_ITEMS)]
+    labels: Annotated[dict[Name, Name | None], Field(min_length=1, max_length=MAX_ITEMS)]
     reason: Reason = ""
 
 
-class EditedItem(BaseModel):
+class ItemChanges(BaseModel):
     """New values of some columns; null or an empty text removes a column."""
 
     model_config = ConfigDict(extra="forbid")
@@ -96,7 +96,7 @@ class EditedItem(BaseModel):
     reason: Reason = ""
 
 
-class EditedTexts(BaseModel):
+class TextChanges(BaseModel):
     """New texts of questions and explanations of classes, by their names."""
 
     model_config = ConfigDict(extra="forbid")
@@ -106,35 +106,35 @@ class EditedTexts(BaseModel):
 
 
 @router.post("/{number}/exclude")
-async def exclude(state: State, number: Number, wish: Excluded) -> Reply:
+async def exclude(state: State, number: Number, given: ExcludeRequest) -> Reply:
     """Exclude the answers of workers: items are replayed without them in the background.
 
     Labels are kept, replaced or withdrawn. What was paid stays paid. Answers that the workers give
     later count, unless they are blocked.
     """
-    since = wish.from_time
-    if wish.dry_run:
-        return await state.store.aread(lambda c: preview(c, number, wish.workers, since))
+    since = given.from_time
+    if given.dry_run:
+        return await state.store.aread(lambda c: preview(c, number, given.workers, since))
     return await state.store.awrite(
         lambda c: excluding.exclude(
             c,
             number,
-            wish.workers,
+            given.workers,
             state.now,
             since=since,
-            reason=wish.reason,
-            block=wish.block,
+            reason=given.reason,
+            block=given.block,
         )
     )
 
 
 @router.post("/{number}/include")
-async def include(state: State, number: Number, wish: Included) -> Reply:
+async def include(state: State, number: Number, given: IncludeRequest) -> Reply:
     """Include excluded answers of workers again: items are replayed with them."""
-    if wish.dry_run:
-        return await state.store.aread(lambda c: preview(c, number, wish.workers, lift=True))
+    if given.dry_run:
+        return await state.store.aread(lambda c: preview(c, number, given.workers, lift=True))
     return await state.store.awrite(
-        lambda c: excluding.include(c, number, wish.workers, state.now, reason=wish.reason)
+        lambda c: excluding.include(c, number, given.workers, state.now, reason=given.reason)
     )
 
 
@@ -145,52 +145,52 @@ async def exclusions(state: State, number: Number) -> Sequence[Reply]:
 
 
 @router.post("/{number}/reopen")
-async def reopen(state: State, number: Number, wish: Reopened) -> Reply:
+async def reopen(state: State, number: Number, given: ReopenRequest) -> Reply:
     """Reopen items set aside or withdrawn: skips so far no longer count, others are asked.
 
     A finished campaign is paused then, with these items open.
     """
-    tasks = None if wish.all else wish.tasks
+    tasks = None if given.all else given.tasks
     found = await asyncio.to_thread(reopen_items, state.store, number, tasks)
     state.waiters.wake({number: found["reopened"]})
     return found
 
 
 @router.post("/{number}/correct")
-async def correct(state: State, number: Number, wish: Corrected) -> Reply:
+async def correct(state: State, number: Number, given: CorrectRequest) -> Reply:
     """Label items by hand: beside the labels of the answers, with who, when and why.
 
     Nobody is asked about these items any more. With null the label by hand is taken back.
     """
     found = await asyncio.to_thread(
-        correct_labels, state.store, number, wish.labels, wish.reason.strip()
+        correct_labels, state.store, number, given.labels, given.reason.strip()
     )
     state.waiters.wake({number: found["opened"]})
     return found
 
 
 @router.post("/{number}/withdraw")
-async def withdraw(state: State, number: Number, wish: Withdrawn) -> Reply:
+async def withdraw(state: State, number: Number, given: WithdrawRequest) -> Reply:
     """Withdraw items: nobody is asked about them any more, and they have no label.
 
     What was paid stays paid. `POST /api/campaigns/{number}/reopen` takes it back.
     """
-    store, reason = state.store, wish.reason.strip()
-    return await asyncio.to_thread(withdraw_items, store, number, wish.tasks, reason)
+    store, reason = state.store, given.reason.strip()
+    return await asyncio.to_thread(withdraw_items, store, number, given.tasks, reason)
 
 
 @router.patch("/{number}/items/{item}")
-async def edit(state: State, number: Number, item: Number, wish: EditedItem) -> Reply:
+async def edit(state: State, number: Number, item: Number, given: ItemChanges) -> Reply:
     """Change columns of an item; answers so far stay, the activity log keeps before and after."""
-    reason = wish.reason.strip()
-    return await asyncio.to_thread(edit_item, state, number, item, wish.columns, reason)
+    reason = given.reason.strip()
+    return await asyncio.to_thread(edit_item, state, number, item, given.columns, reason)
 
 
 @router.post("/{number}/reword")
-async def reword(state: State, number: Number, wish: EditedTexts) -> Reply:
+async def reword(state: State, number: Number, given: TextChanges) -> Reply:
     """Change texts of questions and explanations of classes; which there are stays the same."""
     return await state.store.awrite(
         lambda c: editing.edit_texts(
-            c, number, wish.questions, wish.classes, state.now, wish.reason.strip()
+            c, number, given.questions, given.classes, state.now, given.reason.strip()
         )
     )

@@ -18,7 +18,7 @@ router = APIRouter(
 )
 
 
-class Wanted(BaseModel):
+class DuplicateRequest(BaseModel):
     """What the duplicate is called, and whether it has the items."""
 
     model_config = ConfigDict(extra="forbid")
@@ -27,11 +27,11 @@ class Wanted(BaseModel):
 
 
 @router.post("/{number}/duplicate", status_code=201)
-async def duplicate(state: State, number: Number, wish: Wanted) -> Reply:
+async def duplicate(state: State, number: Number, given: DuplicateRequest) -> Reply:
     """Create a draft with the same plan, questions and settings, and with `items` the same items.
 
     Answers, workers, links, secrets, completion code and return address are not copied.
     """
     return await asyncio.to_thread(
-        duplicate_campaign, state.store, state.media, number, wish.name, wish.items
+        duplicate_campaign, state.store, state.media, number, given.name, given.items
     )

@@ -25,7 +25,7 @@ from crowdtree.server.store.queries.revisions import list_revisions
 from crowdtree.server.store.queries.workers import WorkerFacts, listed_workers
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY
-from crowdtree.server.web.plan_jobs import Wish, wish_of
+from crowdtree.server.web.plan_jobs import PolicyRequest, to_request
 from crowdtree.server.web.qr import qr_svg
 from crowdtree.server.web.requests import Number, Reply, State, address_of, event_response, state_of
 from crowdtree.server.web.routing import GuardedRoute
@@ -49,26 +49,26 @@ WORKER_STATUS: dict[str, WorkerStatus] = {
 }
 
 
-class Created(BaseModel):
+class NewCampaign(BaseModel):
     """A campaign to create."""
 
     model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(max_length=200)] = ""
-    policy: Wish
+    policy: PolicyRequest
     who: Who = "open"
     """Who will answer: the preset that `settings` change."""
     settings: JsonObject = {}
 
 
-class Revised(BaseModel):
+class NewPolicy(BaseModel):
     """A policy over the same classes and questions, and why it replaces the present one."""
 
     model_config = ConfigDict(extra="forbid")
-    policy: Wish
+    policy: PolicyRequest
     reason: Annotated[str, Field(max_length=2000)] = ""
 
 
-class Invited(BaseModel):
+class Invitation(BaseModel):
     """A worker to invite."""
 
     model_config = ConfigDict(extra="forbid")
@@ -82,7 +82,7 @@ class JoinLink(BaseModel):
     keep: bool = False
 
 
-class Hooked(BaseModel):
+class HookRequest(BaseModel):
     """A webhook to add."""
 
     model_config = ConfigDict(extra="forbid")
@@ -96,12 +96,12 @@ async def list_campaigns(state: State) -> list[JsonObject]:
 
 
 @router.post("", status_code=201)
-async def create(state: State, wish: Created) -> JsonObject:
+async def create(state: State, given: NewCampaign) -> JsonObject:
     """Create a campaign from a problem or a plan."""
-    settings = settings_for(wish.who).changed(flat(wish.settings))
-    policy = await state.plans.policy_of(wish.policy)
+    settings = settings_for(given.who).changed(flat(given.settings))
+    policy = await state.plans.policy_of(given.policy)
     number = await state.store.awrite(
-        lambda c: campaigns.create(c, wish.name, policy, settings, state.now)
+        lambda c: campaigns.create(c, given.name, policy, settings, state.now)
     )
     return {"id": number}
 
@@ -116,18 +116,18 @@ async def look(state: State, number: Number) -> Reply:
 async def definition(state: State, number: Number) -> JsonObject:
     """Read a campaign's name, policy and settings, as `POST /api/campaigns` takes them."""
     campaign = await state.store.aread(lambda c: get_campaign(c, number))
-    policy = await asyncio.to_thread(lambda: wish_of(state.policy(campaign)))
+    policy = await asyncio.to_thread(lambda: to_request(state.policy(campaign)))
     settings = campaign.settings.model_dump(mode="json")
     return {"name": campaign.name, "policy": policy, "settings": settings}
 
 
 @router.post("/{number}/revise")
-async def revise(state: State, number: Number, wish: Revised) -> JsonObject:
+async def revise(state: State, number: Number, given: NewPolicy) -> JsonObject:
     """Replace the policy of a running campaign; its items are replayed in the background.
 
     The policy is as in `POST /api/campaigns`, over the same classes, questions and right answers.
     """
-    policy, why = await state.plans.policy_of(wish.policy), {"text": wish.reason.strip()}
+    policy, why = await state.plans.policy_of(given.policy), {"text": given.reason.strip()}
     revision = await state.store.awrite(
         lambda c: revising.revise(c, number, policy, why, state.now)
     )
@@ -182,7 +182,7 @@ async def list_workers(
 
 
 @router.post("/{number}/workers/invite", status_code=201)
-async def invite(request: Request, number: Number, wish: Invited) -> JsonObject:
+async def invite(request: Request, number: Number, given: Invitation) -> JsonObject:
     """Invite a worker: a personal token and link, shown only once, and a QR code of it (SVG)."""
     state = state_of(request)
 
@@ -190,7 +190,7 @@ async def invite(request: Request, number: Number, wish: Invited) -> JsonObject:
         campaign = get_campaign(connection, number)
         dedicated = campaign.settings.tasks.one_question_per_worker
         policy = state.policy(campaign)
-        return people.invite(connection, number, wish.name, policy, dedicated, state.now)
+        return people.invite(connection, number, given.name, policy, dedicated, state.now)
 
     worker, token = await state.store.awrite(apply)
     return {"id": worker, **_link(request, "w", token)}
@@ -217,7 +217,7 @@ async def change_worker(
 
 @router.post("/{number}/join-link", status_code=201)
 async def join_link(
-    request: Request, number: Number, wish: JoinLink | None = None
+    request: Request, number: Number, given: JoinLink | None = None
 ) -> dict[str, str]:
     """Make an open join link; earlier ones stop working unless `keep` is set.
 
@@ -227,7 +227,7 @@ async def join_link(
 
     def apply(connection: Connection) -> str:
         get_campaign(connection, number)
-        return people.join_link(connection, number, state.now, wish is not None and wish.keep)
+        return people.join_link(connection, number, state.now, given is not None and given.keep)
 
     token = await state.store.awrite(apply)
     return _link(request, "join", token)
@@ -264,9 +264,9 @@ async def list_webhooks(state: State, number: Number) -> Sequence[Reply]:
 
 
 @router.post("/{number}/webhooks", status_code=201)
-async def add_webhook(state: State, number: Number, wish: Hooked) -> Reply:
+async def add_webhook(state: State, number: Number, given: HookRequest) -> Reply:
     """Add a webhook for labelled items and the end; the secret is shown only once."""
-    url = await check_address(wish.url, state.options.private_webhooks)
+    url = await check_address(given.url, state.options.private_webhooks)
     seal = state.secret_key.seal
     return await state.store.awrite(lambda c: hooks.add_hook(c, number, url, state.now, seal))
 

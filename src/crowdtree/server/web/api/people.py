@@ -30,20 +30,20 @@ Person = Annotated[str, Query(max_length=200)]
 Format = Literal["json", "csv"]
 
 
-class Ranked(BaseModel):
+class RoleRequest(BaseModel):
     """A role."""
 
     model_config = ConfigDict(extra="forbid")
     role: OwnerRole
 
 
-class Added(Ranked):
+class NewOwner(RoleRequest):
     """An owner to add."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class Confirmed(BaseModel):
+class DeleteRequest(BaseModel):
     """The name of a campaign that is to be deleted."""
 
     model_config = ConfigDict(extra="forbid")
@@ -57,26 +57,26 @@ async def list_people(state: State) -> Sequence[Reply]:
 
 
 @router.post("/people", status_code=201, dependencies=OWNER_ONLY)
-async def add_person(state: State, wish: Added) -> JsonObject:
+async def add_person(state: State, given: NewOwner) -> JsonObject:
     """Add an owner; the link logs in once, within three days, and is shown only here."""
 
     def add(connection: Connection) -> tuple[int, str]:
-        made = owners.add(connection, wish.name, wish.role, state.now)
+        made = owners.add(connection, given.name, given.role, state.now)
         return made, owners.make_link(connection, made, state.now, LINK_SECONDS)
 
     person, token = await state.store.awrite(add)
-    return {"id": person, "role": wish.role, "link": f"/login?token={token}"}
+    return {"id": person, "role": given.role, "link": f"/login?token={token}"}
 
 
 @router.patch("/people/{person}")
 async def change_role(
-    state: State, person: Number, wish: Ranked, owner: OwnerNeeded
+    state: State, person: Number, given: RoleRequest, owner: OwnerNeeded
 ) -> dict[str, str]:
     """Change the role of an owner, from the next request on."""
     if person == owner.id:
         raise Refused("own", OWN)
-    await state.store.awrite(lambda c: owners.set_role(c, person, wish.role, state.now))
-    return {"role": wish.role}
+    await state.store.awrite(lambda c: owners.set_role(c, person, given.role, state.now))
+    return {"role": given.role}
 
 
 @router.post("/people/{person}/link", dependencies=OWNER_ONLY)
@@ -144,12 +144,12 @@ async def _activity(
 
 
 @router.post("/campaigns/{number}/delete", dependencies=OWNER_ONLY)
-async def delete_campaign(state: State, number: Number, wish: Confirmed) -> Reply:
+async def delete_campaign(state: State, number: Number, given: DeleteRequest) -> Reply:
     """Delete a campaign with its items, answers, workers, links, webhooks and media, for good.
 
     `name` must be its name. A campaign that is running has to be paused first.
     """
-    call = (state.store, state.media, number, wish.name)
+    call = (state.store, state.media, number, given.name)
     return await asyncio.to_thread(deleting.delete_campaign, *call)
 
 

@@ -30,14 +30,14 @@ Names = Annotated[
 ]
 
 
-class Sent(BaseModel):
+class CallRequest(BaseModel):
     """A call; with `dry_run`, only what would be sent is reported."""
 
     model_config = ConfigDict(extra="forbid")
     dry_run: bool = False
 
 
-class NewStudy(Sent):
+class NewStudy(CallRequest):
     """A study: participants, seconds per answer, and texts for participants."""
 
     places: Annotated[int, Field(ge=1, le=1_000_000)]
@@ -48,13 +48,13 @@ class NewStudy(Sent):
     """Public address of the server; the one that it was started with by default."""
 
 
-class Approved(Sent):
+class ApproveRequest(CallRequest):
     """Submissions to approve; without any, those that await review with enough answers."""
 
     submissions: Names | None = None
 
 
-class Rejected(Sent):
+class RejectRequest(CallRequest):
     """Submissions to reject, with a category of Prolific and a message to the participants."""
 
     submissions: Annotated[Names, Field(min_length=1)]
@@ -62,7 +62,7 @@ class Rejected(Sent):
     message: Annotated[str, Field(max_length=10_000)]
 
 
-class Bonus(Sent):
+class BonusRequest(CallRequest):
     """Submissions whose bonuses to pay, or the outcome of a payment whose reply was lost."""
 
     submissions: Names | None = None
@@ -70,11 +70,11 @@ class Bonus(Sent):
 
 
 @router.post("/create")
-async def create(request: Request, number: Number, wish: NewStudy) -> JsonObject:
+async def create(request: Request, number: Number, given: NewStudy) -> JsonObject:
     """Create a draft study, once per campaign; a repetition returns the same study."""
-    url = wish.url or state_of(request).options.url
-    made = StudyRequest(wish.places, url, wish.seconds, wish.title, wish.description)
-    return await _call(request, studies.create_study, number, made, wish.dry_run)
+    url = given.url or state_of(request).options.url
+    made = StudyRequest(given.places, url, given.seconds, given.title, given.description)
+    return await _call(request, studies.create_study, number, made, given.dry_run)
 
 
 @router.get("/submissions")
@@ -84,31 +84,33 @@ async def submissions(request: Request, number: Number) -> JsonObject:
 
 
 @router.post("/approve")
-async def approve(request: Request, number: Number, wish: Approved) -> JsonObject:
+async def approve(request: Request, number: Number, given: ApproveRequest) -> JsonObject:
     """Approve submissions: Prolific pays the reward, which cannot be taken back."""
-    return await _call(request, people.approve, number, wish.submissions, wish.dry_run)
+    return await _call(request, people.approve, number, given.submissions, given.dry_run)
 
 
 @router.post("/reject")
-async def reject(request: Request, number: Number, wish: Rejected) -> JsonObject:
+async def reject(request: Request, number: Number, given: RejectRequest) -> JsonObject:
     """Reject submissions: the participants are not paid, and read the message."""
-    why = (wish.category, wish.message)
-    return await _call(request, people.reject, number, wish.submissions, *why, wish.dry_run)
+    why = (given.category, given.message)
+    return await _call(request, people.reject, number, given.submissions, *why, given.dry_run)
 
 
 @router.post("/bonus")
-async def bonus(request: Request, number: Number, wish: Bonus) -> JsonObject:
+async def bonus(request: Request, number: Number, given: BonusRequest) -> JsonObject:
     """Pay what participants have earned beyond the reward, once."""
-    details = (wish.submissions, wish.outcome, wish.dry_run)
+    details = (given.submissions, given.outcome, given.dry_run)
     return await _call(request, bonuses.pay_bonuses, number, *details)
 
 
 @router.post("/{move}")
 async def move(
-    request: Request, number: Number, move: studies.Move, wish: Sent | None = None
+    request: Request, number: Number, move: studies.Move, given: CallRequest | None = None
 ) -> JsonObject:
     """Publish, pause, resume or stop the study; nothing happens if it is there already."""
-    return await _call(request, studies.move_study, number, move, wish is not None and wish.dry_run)
+    return await _call(
+        request, studies.move_study, number, move, given is not None and given.dry_run
+    )
 
 
 async def _call(

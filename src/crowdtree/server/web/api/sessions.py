@@ -42,7 +42,7 @@ class Join(Login):
     session: Id = ""
 
 
-class Named(BaseModel):
+class TokenRequest(BaseModel):
     """A name for a token, and whether it only reads."""
 
     model_config = ConfigDict(extra="forbid")
@@ -80,15 +80,15 @@ async def _start(
 
 
 @router.post("/join")
-async def join(request: Request, wish: Join) -> dict[str, str]:
+async def join(request: Request, given: Join) -> dict[str, str]:
     """Join a campaign by its open link; returns a bearer token for the worker API.
 
     `expires`, `nonce` and `signature` are those of a signed link.
     """
-    proof = wish.model_dump(include={"participant", "expires", "nonce", "signature"})
-    visitor = Visitor(**proof, details={"study": wish.study, "session": wish.session})
+    proof = given.model_dump(include={"participant", "expires", "nonce", "signature"})
+    visitor = Visitor(**proof, details={"study": given.study, "session": given.session})
     address = client_address(request.scope)
-    token = await sessions.join_campaign(state_of(request), address, wish.token, visitor)
+    token = await sessions.join_campaign(state_of(request), address, given.token, visitor)
     return {"token": token}
 
 
@@ -108,10 +108,10 @@ async def list_tokens(state: State, owner: OwnerNeeded) -> Sequence[Reply]:
 
 
 @router.post("/tokens")
-async def make_token(state: State, wish: Named, owner: OwnerNeeded) -> dict[str, str]:
+async def make_token(state: State, given: TokenRequest, owner: OwnerNeeded) -> dict[str, str]:
     """Make a token for scripts, shown only once: with the rights of the owner, or only to read."""
     token = await state.store.awrite(
-        lambda c: owners.make_token(c, owner.id, wish.name, state.now, wish.read_only)
+        lambda c: owners.make_token(c, owner.id, given.name, state.now, given.read_only)
     )
     return {"token": token, "id": tokens.hashed(token)[: tokens.ID_LENGTH]}
 

@@ -54,7 +54,7 @@ async def join(request: Request, token: str) -> Response:
     state, address = state_of(request), client_address(request.scope)
     number, name = await sessions.find_join_link(state, address, token)
     participant = query.get(name) or query.get("PROLIFIC_PID") or query.get("participant") or None
-    mine = request.cookies.get(auth.WORKER_COOKIE, "")[: auth.MOST_TOKEN]
+    mine = request.cookies.get(auth.WORKER_COOKIE, "")[: auth.MAX_TOKEN]
     if await sessions.is_participant(state, mine, number, participant):
         return response  # the same person again, not a second worker
     proof = {key: query.get(key, "")[:MAX_PROOF] for key in ("expires", "nonce", "signature")}

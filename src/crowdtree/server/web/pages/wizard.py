@@ -26,7 +26,7 @@ from crowdtree.server.web.pages.base import PageRoute, fragment, go, render
 from crowdtree.server.web.pages.progress_stream import with_progress
 from crowdtree.server.web.pages.settings import changes_of
 from crowdtree.server.web.requests import Number, state_of
-from crowdtree.server.web.services.items import MOST_NAMED, add_from_file
+from crowdtree.server.web.services.items import MAX_NAMED, add_from_file
 from crowdtree.server.web.state import AppState
 from crowdtree.show.plots.html import tree_section
 from crowdtree.show.plots.trees import tree_views
@@ -150,7 +150,7 @@ async def add(request: Request, number: Number) -> Response:
     counts = f"added={made['added']}&same={same}&aside={made['set_aside']}"
     if other:
         unit = "row" if kind == "xlsx" else "line"
-        lines = ".".join(map(str, other[:MOST_NAMED]))
+        lines = ".".join(map(str, other[:MAX_NAMED]))
         counts += f"&other={len(other)}&unit={unit}&lines={lines}"
     return go(request, f"/c/{number}/items?{counts}")
 

@@ -15,7 +15,7 @@ from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.owner.tokens import ID_LENGTH
 from crowdtree.server.web.state import AppState
 
-MOST_CHARTS = 20
+MAX_CHARTS = 20
 
 
 class Me(TypedDict):
@@ -49,7 +49,7 @@ async def chart_of(state: AppState, number: int, found: AuditReport) -> str:
     key = (number, found["started_at"] or 0.0, claims["checks"])
     if key not in state.charts:
         history = await state.store.aread(lambda c: history_of(c, state.store.audits, number))
-        if len(state.charts) >= MOST_CHARTS:
+        if len(state.charts) >= MAX_CHARTS:
             state.charts.clear()
         state.charts[key] = await asyncio.to_thread(
             _draw, history[: claims["checks"]], claims["confidence"], claims["wanted"]

@@ -49,9 +49,9 @@ MEDIA_TYPES = {
 """Types of uploaded media by file extension; none that a browser would execute."""
 
 
-MOST_NAMED = 10
+MAX_NAMED = 10
 """Lines and files that a warning names."""
-MOST_SEARCHED = 50_000
+MAX_SEARCHED = 50_000
 """Items whose media are looked up before a campaign starts."""
 
 
@@ -105,7 +105,7 @@ def add_from_file(
     warnings += [
         f"{unit}s {first} and {later} have the same `task` but different content: {unit} {first} "
         "is kept"
-        for first, later in twice[:MOST_NAMED]
+        for first, later in twice[:MAX_NAMED]
     ]
     rest = sorted(conflicts - {later for _, later in twice})
     if rest:
@@ -154,8 +154,8 @@ def _differing(lines: list[int], unit: str) -> str:
     if len(lines) == 1:
         said = f"{unit} {lines[0]}: the item exists with other content and stays as it is"
         return f"{said}; edit it in the campaign"
-    more = f" and {len(lines) - MOST_NAMED:,} more" if len(lines) > MOST_NAMED else ""
-    shown = ", ".join(map(str, lines[:MOST_NAMED]))
+    more = f" and {len(lines) - MAX_NAMED:,} more" if len(lines) > MAX_NAMED else ""
+    shown = ", ".join(map(str, lines[:MAX_NAMED]))
     said = f"{unit}s {shown}{more}: these items exist with other content and stay as they are"
     return f"{said}; edit them in the campaign"
 
@@ -166,8 +166,8 @@ def never_uploaded(names: list[str]) -> str:
     >>> never_uploaded(["a.png"])
     '1 file that items show was never uploaded: a.png'
     """
-    shown = ", ".join(short(name, 60) for name in names[:MOST_NAMED])
-    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    shown = ", ".join(short(name, 60) for name in names[:MAX_NAMED])
+    more = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
     verb = "was" if len(names) == 1 else "were"
     return f"{plural(len(names), 'file')} that items show {verb} never uploaded: {shown}{more}"
 
@@ -175,7 +175,7 @@ def never_uploaded(names: list[str]) -> str:
 def missing_media(store: Store, number: int, media: MediaFiles | None) -> list[str]:
     """Files that the first items of a campaign show and that were never uploaded."""
     campaign, rows = store.read(
-        lambda c: (get_campaign(c, number), items_with_media(c, number, MOST_SEARCHED))
+        lambda c: (get_campaign(c, number), items_with_media(c, number, MAX_SEARCHED))
     )
     there = _uploaded(media if rows else None, campaign)
     return list(dict.fromkeys(name for text in rows for name in _not_there(text, there)))
