@@ -26,7 +26,7 @@ from crowdtree.server.store.serving.campaign import Revisions, ServedCampaign
 from crowdtree.server.store.serving.item import lines_of, load_view
 from crowdtree.server.store.serving.unit_of_work import policy_of_revision
 
-MOST_ITEMS = 5000
+MAX_ITEMS = 5000
 """Items that are replayed for a preview."""
 AT_ONCE = 500
 TOUCHED = Sql(
@@ -92,10 +92,10 @@ def preview(
         "replaced": 0,
         "withdrawn": 0,
         "reopened": 0,
-        "complete": len(ids) <= MOST_ITEMS,
+        "complete": len(ids) <= MAX_ITEMS,
         "text": "",
     }
-    ids = ids[:MOST_ITEMS]
+    ids = ids[:MAX_ITEMS]
     for start in range(0, len(ids), AT_ONCE):
         _add(connection, revisions, ids[start : start + AT_ONCE], found)
     found["text"] = _words(found, campaign, lift, revisions.table.estimated)
@@ -158,7 +158,7 @@ def _words(found: Preview, campaign: Campaign, lift: bool, estimated: bool) -> s
     """Say what would change, for people."""
     if not found["answers"]:
         return "Nothing would change: no answer is affected."
-    first = "" if found["complete"] else f"Of the first {MOST_ITEMS:,} items: "
+    first = "" if found["complete"] else f"Of the first {MAX_ITEMS:,} items: "
     verb = "would count again" if lift else "would no longer count"
     about = f"about {plural(found['items'], 'item')} {verb}."
     said = [f"{first}{plural(found['answers'], 'answer or skip', 'answers and skips')} {about}"]
