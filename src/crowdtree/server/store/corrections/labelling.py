@@ -32,7 +32,7 @@ from crowdtree.server.store.db.statements import relearn
 from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import audits
 from crowdtree.server.store.owner.campaigns import pause_finished
-from crowdtree.server.store.serving.settle import hold_back, record, settle
+from crowdtree.server.store.serving.settle import record, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 
 
@@ -154,8 +154,7 @@ def _apply(
         before = item.view
         record(unit, item, Corrected(label, at=at), reason, activities[place])
         if before.closed and not item.view.closed:
-            hold_back(unit, item)
-            opened += not item.closed
+            opened += 1
             people |= {line.worker_id for line in item.log}
         item.withdraw_leases()
         settle(unit, item, before)
