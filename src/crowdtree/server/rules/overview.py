@@ -42,6 +42,10 @@ class Overview(Protocol):
         """How long stalled items wait at most, if enough people are here to give them a label."""
 
     @property
+    def votes_per_question(self) -> int:
+        """People that a question of the plan takes at most; 0 for an adaptive policy."""
+
+    @property
     def link(self) -> str:
         """Beginning of the addresses of the campaign's pages."""
 

@@ -158,7 +158,13 @@ class StalledItems(Rule[Findings]):
             f"{plural(waiting, 'item')} {'waits' if one else 'wait'} for more workers: everybody "
             "who is here has answered, or may not answer."
         )
-        if overview.progress["workers"]["active"] < labels.people_per_item:
+        here, votes = overview.progress["workers"]["active"], overview.votes_per_question
+        if here < votes:
+            text += (
+                f" A question of the plan takes up to {votes} people, of whom {here} "
+                f"{'is' if here == 1 else 'are'} here; an adaptive policy asks other questions."
+            )
+        if here < labels.people_per_item:
             text += f" A label takes the answers of {labels.people_per_item} people."
         elif (seconds := overview.closes_in_seconds) is not None:
             best = "it gets its best label" if one else "they get their best labels"

@@ -8,7 +8,9 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
+import crowdtree as ct
 from crowdtree.planning import expected_performance
+from crowdtree.policies import PlanPolicy
 from crowdtree.policies.spec import revised_policy
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import waiting
@@ -130,3 +132,15 @@ def test_items_that_close_within_minutes_worry_nobody(live, seconds, mood, words
     board = one.board()
     assert (board.mood, words in board.values["headline"]) == (mood, True)
     assert other
+
+
+def test_the_owner_is_told_that_a_plan_takes_more_people_than_there_are(live):
+    one = live(rows=1)
+    one.start()
+    one.worker()
+    stalled = {"item_id": 1, "campaign_id": one.number, "since": 0.0}
+    one.store.write(lambda c: c.execute(waiting.insert(), stalled))
+    words = "A question of the plan takes up to"
+    assert words not in one.notes(), "one vote per question"
+    one.policy = PlanPolicy(ct.staff(ct.design(ct.example("table1")), workers=20), "curtailed")
+    assert words in one.notes()

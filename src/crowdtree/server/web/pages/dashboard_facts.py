@@ -92,6 +92,12 @@ class DashboardFacts:
         """Write an amount in the currency of the campaign."""
         return money(value, self.campaign.settings.money.currency)
 
+    @property
+    def votes_per_question(self) -> int:
+        """People that a question of the plan takes at most; 0 for an adaptive policy."""
+        plan = self.policy.plan
+        return 0 if plan is None else int(max(plan.votes, default=0))
+
     def question_text(self, name: str) -> str:
         """Text of a question."""
         problem = self.policy.problem
