@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import sqlalchemy as sa
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.store import Store, Unavailable
+from crowdtree.server.store.db import engine
 from crowdtree.server.store.db.engine import ensure_tables, make_engine
 from crowdtree.server.store.db.tables import SCHEMA_VERSION, metadata, schema_version
 
@@ -60,3 +62,27 @@ def test_a_read_that_the_database_fails_can_be_repeated(postgres: Any) -> None:
         with pytest.raises(Unavailable, match="try again"):
             store.read(lambda connection: connection.exec_driver_sql(ending))
         assert store.read(lambda c: c.exec_driver_sql("SELECT 1").scalar_one()) == 1
+
+
+def test_a_writer_waits_for_another_process_but_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (make_engine(f"sqlite:///{tmp_path / 'x.db'}") for _ in range(2))
+    waits: list[float] = []
+    with first.connect() as holder, second.connect() as other:
+        held = holder.begin()
+
+        def sleep(seconds: float) -> None:
+            waits.append(seconds)
+            if len(waits) == 3:
+                held.commit()
+
+        monkeypatch.setattr(engine.time, "sleep", sleep)
+        with other.begin():
+            assert len(waits) == 3
+            assert other.exec_driver_sql("PRAGMA busy_timeout").scalar_one() > 0
+        monkeypatch.setattr(engine, "BUSY_SECONDS", 0)
+        with holder.begin(), pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.begin()
+    for used in (first, second):
+        used.dispose()

@@ -98,9 +98,9 @@ class Store:
         ensure_tables(self.engine)
         self.listeners: list[Callable[[dict[int, int]], None]] = []
         """Called after a commit with the campaigns that changed and how many questions opened."""
-        self.alone = is_sqlite(self.engine)
-        """Whether this is the only process that serves the database."""
-        self.flusher = None if self.alone else Flusher(self.engine)
+        self.has_one_writer = is_sqlite(self.engine)
+        """Whether all transactions of the database wait for each other."""
+        self.flusher = None if self.has_one_writer else Flusher(self.engine)
         self.writers = self._make_writers(np.random.default_rng(rng).spawn(2))
         self.audits = AuditCache()
         self._results: _Results | None = None
@@ -181,7 +181,7 @@ class Store:
 
     def write_apart(self, function: Callable[[Connection], T]) -> T:
         """Run a long transaction; on PostgreSQL beside the writer, so that answers do not wait."""
-        if self.alone:
+        if self.has_one_writer:
             return self.write(function)
         try:
             with self.engine.begin() as connection:
