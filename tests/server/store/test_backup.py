@@ -245,10 +245,10 @@ def test_a_backup_that_somebody_has_written_is_refused_in_one_line(
         with pytest.raises(CrowdtreeError, match=r"tables/items.jsonl cannot be read"):
             restore(path, *new)
     path.write_bytes(whole)
-    monkeypatch.setattr(restoring, "MOST_LINE", 20)
+    monkeypatch.setattr(restoring, "MAX_LINE", 20)
     with pytest.raises(CrowdtreeError, match="too long a line"):
         restore(path, *new)
-    monkeypatch.setattr(restoring, "MOST_MANIFEST", 20)
+    monkeypatch.setattr(restoring, "MAX_MANIFEST", 20)
     with pytest.raises(CrowdtreeError, match="is not a backup"):
         restore(path, *new)
 

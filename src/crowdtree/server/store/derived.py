@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from crowdtree.server.settings.model import Settings
 
-MOST_ENDING = 4
+MAX_ENDING = 4
 """Longest extension of a file name that is kept."""
 
 
@@ -39,7 +39,7 @@ def file_name(secret: str, name: str) -> str:
     ('.png', '')
     """
     stem, _, ending = name.rpartition(".")
-    kept = stem and ending.isalnum() and len(ending) <= MOST_ENDING
+    kept = stem and ending.isalnum() and len(ending) <= MAX_ENDING
     return _derived(secret, "file", name).hex()[:16] + (f".{ending}" if kept else "")
 
 

@@ -30,7 +30,7 @@ from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import audits, checks, credentials, items, labels
 from crowdtree.server.store.errors import NotFound, Refused
 from crowdtree.server.store.owner import tokens
-from crowdtree.server.store.owner.campaigns import MOST_NAME, storable
+from crowdtree.server.store.owner.campaigns import MAX_NAME, storable
 from crowdtree.server.store.queries.corrections import last_corrections
 from crowdtree.server.store.queries.revisions import list_revisions
 from crowdtree.server.store.types import JsonObject
@@ -336,7 +336,7 @@ def invite_auditor(
     name = name.strip()
     if not name or not storable(name):
         raise CrowdtreeError(
-            f"name: expected the name of the person, 1 to {MOST_NAME} characters without NUL"
+            f"name: expected the name of the person, 1 to {MAX_NAME} characters without NUL"
         )
     token = tokens.issue(connection, "auditor", now, campaign_id=number, name=name)
     note(connection, now, "check link", number, {"name": name})

@@ -35,7 +35,7 @@ __all__ = [
     "read_frozen",
 ]
 
-MOST_CACHED = 20
+MAX_CACHED = 20
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class AuditCache:
         """How many more checks an audit takes; computed once per result."""
         key = (number, audit.standing.checks)
         if key not in self._forecasts:
-            if len(self._forecasts) >= MOST_CACHED:
+            if len(self._forecasts) >= MAX_CACHED:
                 self._forecasts.clear()
             self._forecasts[key] = audit.forecast(replays)
         return self._forecasts[key]
@@ -218,7 +218,7 @@ class AuditCache:
         if audit is None:
             audit = make_audit(connection, row)
             audit.follow(drawn)
-        if len(self._made) >= MOST_CACHED:
+        if len(self._made) >= MAX_CACHED:
             self._made.clear()
         self._made[row.id] = audit
         return audit

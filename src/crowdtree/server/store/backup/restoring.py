@@ -23,9 +23,9 @@ from crowdtree.server.store.backup.writing import CHUNK, FORMAT, MANIFEST, Manif
 from crowdtree.server.store.db.engine import is_sqlite, make_engine, make_tables
 from crowdtree.server.store.db.tables import SCHEMA_VERSION, metadata
 
-MOST_MANIFEST = 2**28
+MAX_MANIFEST = 2**28
 """Bytes of the list of parts, which names every uploaded file."""
-MOST_LINE = 2**28
+MAX_LINE = 2**28
 """Bytes of a row: a line without an end must not fill the memory."""
 DISCONNECTING = 20
 """Tenths of a second in which connections that are being closed may disappear."""
@@ -83,7 +83,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def _manifest(path: Path, archive: zipfile.ZipFile) -> Manifest:
     try:
-        if archive.getinfo(MANIFEST).file_size > MOST_MANIFEST:
+        if archive.getinfo(MANIFEST).file_size > MAX_MANIFEST:
             raise ValueError
         found = json.loads(archive.read(MANIFEST))
         known = found["format"] == FORMAT
@@ -120,9 +120,9 @@ def _parts(
     """Read a member by lines or chunks; raise at its end if its checksum is wrong."""
     digest = hashlib.sha256()
     with archive.open(name) as member:
-        read = (lambda: member.readline(MOST_LINE)) if lines else (lambda: member.read(CHUNK))
+        read = (lambda: member.readline(MAX_LINE)) if lines else (lambda: member.read(CHUNK))
         for part in iter(read, b""):
-            if lines and len(part) == MOST_LINE:
+            if lines and len(part) == MAX_LINE:
                 raise CrowdtreeError(f"{path}: {name} has too long a line; use another backup")
             digest.update(part)
             yield part

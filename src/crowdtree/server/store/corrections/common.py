@@ -20,7 +20,7 @@ from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 
 AT_ONCE = 200
 """Items that are changed per transaction."""
-MOST_REASON = 2000
+MAX_REASON = 2000
 EVER_ASKED = Sql("SELECT 1 FROM leases WHERE item_id = :item LIMIT 1")
 
 
@@ -49,9 +49,9 @@ def find_items(connection: Connection, number: int, tasks: Sequence[str]) -> lis
 
 def check_reason(reason: str) -> None:
     """Refuse a reason that is too long."""
-    if len(reason) > MOST_REASON or "\x00" in reason:
+    if len(reason) > MAX_REASON or "\x00" in reason:
         raise CrowdtreeError(
-            f"reason: expected at most {MOST_REASON} characters without NUL, got {len(reason)}"
+            f"reason: expected at most {MAX_REASON} characters without NUL, got {len(reason)}"
         )
 
 

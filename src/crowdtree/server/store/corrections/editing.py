@@ -26,7 +26,7 @@ from crowdtree.server.store.db.tables import campaigns, items, revisions
 from crowdtree.server.store.errors import NotFound
 from crowdtree.server.store.types import JsonObject
 
-MOST_TEXT = 2000
+MAX_TEXT = 2000
 """Characters of a question's text or of a class's explanation."""
 PLACES = {"questions": "text", "classes": "description"}
 """Where the texts of a problem file are."""
@@ -139,9 +139,9 @@ def edit_texts(
                     f"{kind}: {short(name)!r} is not in campaign {number}; its questions and "
                     "classes are fixed, only their texts can change"
                 )
-            if len(text) > MOST_TEXT or "\x00" in text:
+            if len(text) > MAX_TEXT or "\x00" in text:
                 raise CrowdtreeError(
-                    f"{kind}: {short(name)!r}: expected at most {MOST_TEXT} characters without NUL"
+                    f"{kind}: {short(name)!r}: expected at most {MAX_TEXT} characters without NUL"
                 )
             after[kind][name] = text.strip()
     edited: Edited = {"campaign": number, "before": {}, "after": {}}

@@ -16,7 +16,7 @@ from crowdtree.server.store.db.labels import hold_readers
 from crowdtree.server.store.db.tables import activity
 from crowdtree.server.store.types import JsonObject
 
-MOST_LISTED = 500
+MAX_LISTED = 500
 SERVER = "server"
 """The name of the server among people."""
 
@@ -82,7 +82,7 @@ def list_activity(
     *,
     person: str = "",
     before: int | None = None,
-    most: int = MOST_LISTED,
+    most: int = MAX_LISTED,
 ) -> list[ActivityEntry]:
     """Read the last entries, the newest first.
 

@@ -42,7 +42,7 @@ LIVE_LEASES = (LeaseState.ACTIVE, LeaseState.WITHDRAWN)
 GIVEN_BACK = 0.0
 """When a lease expires that its worker gave back: long ago, and not held against the worker."""
 
-MOST_DIGITS = 18
+MAX_DIGITS = 18
 """Longest lease number; more digits would not fit a column of the database."""
 
 
@@ -58,7 +58,7 @@ def split_lease(token: str) -> tuple[int, str]:
     ((12, 'ab'), (-1, 'ab'))
     """
     number, _, nonce = token.partition(".")
-    usable = number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS
+    usable = number.isascii() and number.isdigit() and len(number) <= MAX_DIGITS
     return int(number) if usable else -1, nonce
 
 

@@ -39,10 +39,10 @@ MOVES: dict[CampaignStatus, tuple[CampaignStatus, ...]] = {
 }
 """From which statuses a campaign can get to a status."""
 VERBS = {"running": "start", "paused": "pause", "finishing": "finish", "finished": "finish"}
-MOST_NAME = 200
+MAX_NAME = 200
 KEYS = ("signing_key", "oldest_signing_key")
 """Settings that only grow, so that a key that was revoked stays so."""
-MOST_KEYS = 10
+MAX_KEYS = 10
 """Keys that are accepted at the same time."""
 
 
@@ -53,7 +53,7 @@ def create(
     check_policy(policy, settings)
     if not storable(name):
         raise CrowdtreeError(
-            f"campaign: expected a name of at most {MOST_NAME} characters without NUL"
+            f"campaign: expected a name of at most {MAX_NAME} characters without NUL"
         )
     made = connection.execute(
         campaigns.insert()
@@ -87,9 +87,9 @@ def check_policy(policy: AnyPolicy, settings: Settings) -> None:
             if key.startswith(NAMED) and key not in named:
                 what = "question" if key.startswith(QUESTION) else "class"
                 raise CrowdtreeError(f"settings: tasks.texts: {code}: {key[:60]!r} names no {what}")
-    if not 0 <= settings.people.signing_key - settings.people.oldest_signing_key < MOST_KEYS:
+    if not 0 <= settings.people.signing_key - settings.people.oldest_signing_key < MAX_KEYS:
         least, most = (
-            max(0, settings.people.signing_key - MOST_KEYS + 1),
+            max(0, settings.people.signing_key - MAX_KEYS + 1),
             settings.people.signing_key,
         )
         raise CrowdtreeError(f"settings: people.oldest_signing_key: expected {least} to {most}")
@@ -121,7 +121,7 @@ def storable(name: str) -> bool:
     >>> storable("Ann"), storable("a\\x00b")
     (True, False)
     """
-    return len(name) <= MOST_NAME and "\x00" not in name
+    return len(name) <= MAX_NAME and "\x00" not in name
 
 
 def rename(connection: Connection, number: int, name: str, now: float) -> None:
@@ -129,9 +129,7 @@ def rename(connection: Connection, number: int, name: str, now: float) -> None:
     get_campaign(connection, number)
     name = name.strip()
     if not name or not storable(name):
-        raise CrowdtreeError(
-            f"campaign: expected a name of 1 to {MOST_NAME} characters without NUL"
-        )
+        raise CrowdtreeError(f"campaign: expected a name of 1 to {MAX_NAME} characters without NUL")
     connection.execute(campaigns.update().where(campaigns.c.id == number).values(name=name))
     note(connection, now, "rename", number, {"name": name})
 

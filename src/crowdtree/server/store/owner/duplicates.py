@@ -12,7 +12,7 @@ from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import items
-from crowdtree.server.store.owner.campaigns import MOST_NAME, add_items, create
+from crowdtree.server.store.owner.campaigns import MAX_NAME, add_items, create
 
 OF_THE_STUDY = {"money.completion_code": "", "money.return_url": ""}
 """Settings that belong to one study on a platform; whoever knows them could use them again."""
@@ -26,7 +26,7 @@ def duplicate(connection: Connection, number: int, name: str, now: float) -> int
     """
     found = get_campaign(connection, number)
     settings = found.settings.changed(OF_THE_STUDY)
-    words = name.strip() or f"Copy of {found.name}"[:MOST_NAME]
+    words = name.strip() or f"Copy of {found.name}"[:MAX_NAME]
     new = create(connection, words, found.make_policy(), settings, now)
     note(connection, now, "duplicate", new, {"of": number})
     return new

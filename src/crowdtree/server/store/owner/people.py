@@ -17,7 +17,7 @@ from crowdtree.server.store.db.tables import credentials, leases, workers
 from crowdtree.server.store.db.worker_status import WorkerStatus, change_status
 from crowdtree.server.store.errors import NotFound
 from crowdtree.server.store.owner import tokens
-from crowdtree.server.store.owner.campaigns import MOST_NAME, storable
+from crowdtree.server.store.owner.campaigns import MAX_NAME, storable
 from crowdtree.server.store.types import AnyPolicy
 
 
@@ -64,7 +64,7 @@ def add_worker(
     """Add a worker; returns the id."""
     if not storable(name):
         raise CrowdtreeError(
-            f"worker: expected a name of at most {MOST_NAME} characters without NUL"
+            f"worker: expected a name of at most {MAX_NAME} characters without NUL"
         )
     question = _needed_question(connection, number, policy) if dedicated else None
     first = policy.ask(policy.start())

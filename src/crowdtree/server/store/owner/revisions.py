@@ -19,7 +19,7 @@ from crowdtree.server.store.owner.campaigns import check_policy
 from crowdtree.server.store.reliability import level_of
 from crowdtree.server.store.types import AnyPolicy
 
-MOST_REASON = 20_000
+MAX_REASON = 20_000
 
 
 def revise(
@@ -82,8 +82,8 @@ def add_revision(
     definition = definition_of(policy)
     last = last_line(connection, number)
     text = json.dumps({**reason, "level": [last, level_of(policy.problem)]})
-    if len(text) > MOST_REASON:
-        raise CrowdtreeError(f"reason: expected at most {MOST_REASON} characters, got {len(text)}")
+    if len(text) > MAX_REASON:
+        raise CrowdtreeError(f"reason: expected at most {MAX_REASON} characters, got {len(text)}")
     if campaign.revision == 0:
         _add_first(connection, campaign)
     mine = revisions.c.campaign_id == number

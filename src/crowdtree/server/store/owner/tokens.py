@@ -24,7 +24,7 @@ OwnerRole = Literal["viewer", "editor", "admin"]
 ROOT = "owner"
 """The name of whoever runs the server: an admin, by tokens that name no other owner."""
 ID_LENGTH = 16
-MOST_LISTED = 200
+MAX_LISTED = 200
 
 
 class Credential(NamedTuple):
@@ -164,7 +164,7 @@ def listed(connection: Connection, now: float, *where: sa.ColumnElement[bool]) -
         .outerjoin(owners, owners.c.id == credentials.c.owner_id)
         .where(credentials.c.role.in_(OWNERS), *where, *_valid(now))
         .order_by(credentials.c.created_at.desc(), credentials.c.token_hash)
-        .limit(MOST_LISTED)
+        .limit(MAX_LISTED)
     )
     return [
         {

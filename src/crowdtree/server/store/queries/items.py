@@ -25,7 +25,7 @@ from crowdtree.server.store.votes import Votes, counted_votes
 CURRENT_FATE = sa.func.coalesce(answers.c.revised_fate, answers.c.fate).label("fate")
 """What became of an answer, under the policy of the item's revision."""
 RECENT_LABELS = 500
-MOST_DIVIDED = 6
+MAX_DIVIDED = 6
 PAGE = 50
 LAST_CHARACTER = "\U0010ffff"
 """The last character there is, so that ``prefix <= x < prefix + LAST_CHARACTER``."""
@@ -359,7 +359,7 @@ def divided(connection: Connection, number: int) -> Divided:
                 }
                 found.append((-against / total, -total, vote))
     found.sort(key=lambda entry: entry[:2])
-    return Divided(len(rows), [vote for _, _, vote in found[:MOST_DIVIDED]], dict(votes))
+    return Divided(len(rows), [vote for _, _, vote in found[:MAX_DIVIDED]], dict(votes))
 
 
 def last_answer_at(connection: Connection, number: int) -> float | None:

@@ -17,7 +17,7 @@ from crowdtree.server.store.errors import NotFound
 from crowdtree.server.store.reliability import expected_right
 
 WORKERS_PAGE = 100
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 LAST_ANSWERS = 200
 WORKER_ORDERS: dict[str, sa.ColumnElement[object]] = {
     "answers": workers.c.answers.desc(),
@@ -91,12 +91,12 @@ def get_worker(connection: Connection, number: int, worker: int, problem: Proble
 def listed_workers(
     connection: Connection, number: int, problem: Problem, after: int = 0
 ) -> list[WorkerFacts]:
-    """List workers by id, up to `MOST_LISTED` after an id."""
+    """List workers by id, up to `MAX_LISTED` after an id."""
     rows = connection.execute(
         sa.select(workers, EXCLUDED)
         .where(workers.c.campaign_id == number, workers.c.id > after)
         .order_by(workers.c.id)
-        .limit(MOST_LISTED)
+        .limit(MAX_LISTED)
     )
     return [_facts(row, problem) for row in rows]
 

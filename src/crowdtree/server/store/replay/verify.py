@@ -39,7 +39,7 @@ from crowdtree.server.store.serving.item import STATUSES, path_of
 from crowdtree.server.store.serving.settle import waited_in_vain
 from crowdtree.server.store.serving.unit_of_work import policy_of_revision
 
-MOST_REPORTED = 100
+MAX_REPORTED = 100
 CACHE_KIB = 64 * 1024
 """Page cache of SQLite: the check of a file goes back and forth between tables and indexes."""
 Report = Callable[[int, int], None]
@@ -124,7 +124,7 @@ def _result(number: int, differences: list[str], sums: Sums | None = None) -> Ve
         "answers": 0 if sums is None else sums.lines,
         "labelled": 0 if sums is None else sums.labelled,
         "agrees": not differences,
-        "differences": differences[:MOST_REPORTED],
+        "differences": differences[:MAX_REPORTED],
     }
 
 
@@ -134,7 +134,7 @@ def check_file(connection: Connection) -> list[str]:
         return []
     try:
         connection.exec_driver_sql(f"PRAGMA cache_size={-CACHE_KIB}")
-        found = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_REPORTED})").scalars()
+        found = connection.exec_driver_sql(f"PRAGMA integrity_check({MAX_REPORTED})").scalars()
         return [f"database file: {text}" for text in found if text != "ok"]
     except DatabaseError as error:
         return [f"database file: {error.orig}"]

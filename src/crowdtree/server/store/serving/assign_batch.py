@@ -29,7 +29,7 @@ from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 
 ANY = -1
 """Stands for any question in the search positions."""
-MOST_OFFERS = 10
+MAX_OFFERS = 10
 
 
 @dataclass
@@ -96,7 +96,7 @@ def request_offers(unit: UnitOfWork, hashes: Sequence[str]) -> Offers:
         )
     if not seekers:
         return made
-    most = min(len(seekers), MOST_OFFERS)
+    most = min(len(seekers), MAX_OFFERS)
     rows = json.dumps([seeker._asdict() for seeker in seekers])
     campaigns = sorted({seeker.campaign_id for seeker in seekers})
     made.pending = (

@@ -18,7 +18,7 @@ from crowdtree.server.store.errors import NotFound
 from crowdtree.server.store.reliability import Level
 from crowdtree.server.store.serving.campaign import ServedCampaign
 
-MOST_HINTS = 200_000
+MAX_HINTS = 200_000
 SHARDS = 64
 
 
@@ -64,7 +64,7 @@ class ServingCache:
 
     def trim(self) -> None:
         """Drop the hints when there are too many."""
-        if len(self.positions) > MOST_HINTS or len(self.workers) > MOST_HINTS:
+        if len(self.positions) > MAX_HINTS or len(self.workers) > MAX_HINTS:
             self.positions.clear()
             self.workers.clear()
             self.last_questions.clear()

@@ -11,7 +11,7 @@ FULL_RECORD = 5
 """Answers beyond the number of skips after which a skip counts in full."""
 LEAST_SECONDS = 30.0
 """A lease never shrinks below this, unless the time for a question is shorter."""
-MOST_HALVINGS = 10
+MAX_HALVINGS = 10
 WAIT_SHARE = 0.1
 """Share of a lease after which it is taken back from a newcomer when others wait."""
 
@@ -43,7 +43,7 @@ def lease_seconds(settings: Settings, lapses: int) -> float:
     if not lapses:
         return settings.tasks.max_seconds_per_question
     least = min(LEAST_SECONDS, settings.tasks.max_seconds_per_question)
-    return max(least, settings.tasks.max_seconds_per_question / 2.0 ** min(lapses, MOST_HALVINGS))
+    return max(least, settings.tasks.max_seconds_per_question / 2.0 ** min(lapses, MAX_HALVINGS))
 
 
 def take_back_after(settings: Settings) -> float:

@@ -36,7 +36,7 @@ from crowdtree.server.store.serving.commands import (
 from crowdtree.server.store.serving.expiry import expire_leases
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 
-MOST_AT_ONCE = 256
+MAX_AT_ONCE = 256
 CACHE_KIB = 16 * 1024
 """Page cache of the writer on SQLite."""
 OUTAGE_SECONDS = 0.2
@@ -112,7 +112,7 @@ class BatchWriter:
 
     def _gather(self) -> tuple[list[AnyCommand], bool]:
         found = [self.queue.get()]
-        while len(found) < MOST_AT_ONCE:
+        while len(found) < MAX_AT_ONCE:
             try:
                 found.append(self.queue.get_nowait())
             except queue.Empty:

@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from crowdtree.server.store.corrections import editing, excluding
-from crowdtree.server.store.corrections.common import MOST_REASON
+from crowdtree.server.store.corrections.common import MAX_REASON
 from crowdtree.server.store.corrections.preview import preview
 from crowdtree.server.store.queries.exclusions import list_exclusions
 from crowdtree.server.store.types import JsonObject
@@ -27,9 +27,9 @@ router = APIRouter(
 
 
 MAX_ITEMS = 100_000
-Reason = Annotated[str, Field(max_length=MOST_REASON)]
+Reason = Annotated[str, Field(max_length=MAX_REASON)]
 Name = Annotated[str, Field(max_length=1000)]
-Text = Annotated[str, Field(max_length=editing.MOST_TEXT)]
+Text = Annotated[str, Field(max_length=editing.MAX_TEXT)]
 
 
 class IncludeRequest(BaseModel):

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
-from crowdtree.server.store.db.activity import MOST_LISTED, SERVER, ActivityEntry, list_people
+from crowdtree.server.store.db.activity import MAX_LISTED, SERVER, ActivityEntry, list_people
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign, list_campaigns
 from crowdtree.server.store.owner import owners
 from crowdtree.server.web.auth import OWNER_ONLY, Owner, OwnerNeeded
@@ -69,7 +69,7 @@ async def _activity(
         return campaign, query.read(connection, before), known, names
 
     campaign, rows, known, names = await state.store.aread(look)
-    older = {"person": person, "before": str(rows[-1]["id"])} if len(rows) == MOST_LISTED else None
+    older = {"person": person, "before": str(rows[-1]["id"])} if len(rows) == MAX_LISTED else None
     return render(
         request,
         "activity.html",

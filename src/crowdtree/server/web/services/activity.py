@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.core.text import iso_time
 from crowdtree.io import exports
-from crowdtree.server.store.db.activity import MOST_LISTED, ActivityEntry, list_activity
+from crowdtree.server.store.db.activity import MAX_LISTED, ActivityEntry, list_activity
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.queries.export import pieces
 from crowdtree.server.store.types import JsonObject
@@ -28,7 +28,7 @@ class Query:
         self.number, self.person, self.addresses = number, person, addresses
 
     def read(
-        self, connection: Connection, before: int | None = None, most: int = MOST_LISTED
+        self, connection: Connection, before: int | None = None, most: int = MAX_LISTED
     ) -> list[ActivityEntry]:
         """Read the last entries, the newest first."""
         if self.number is not None:
