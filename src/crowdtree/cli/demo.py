@@ -17,11 +17,12 @@ from crowdtree.cli.campaign.database import import_server
 from crowdtree.cli.options import AsJson, Folder, check_folder
 from crowdtree.cli.render.progress import counting, job_words, progress
 from crowdtree.core.text import amount, number, percent, percent_range, plural
+from crowdtree.designs.designers import design
 from crowdtree.designs.frontiers import Goal
 from crowdtree.learning import learn
 from crowdtree.planning import best_adaptive, plan
 from crowdtree.show.output import load
-from crowdtree.show.report import write_report
+from crowdtree.show.report import Example, write_report
 from crowdtree.simulation import simulate
 
 if TYPE_CHECKING:
@@ -52,12 +53,12 @@ class Demo:
         """Plan, simulate, run a campaign, learn, audit and report."""
         choices = self.plan()
         self.simulate(choices)
-        self.several()
-        self.mixed()
+        examples = [self.several(), self.mixed()]
         live = self.campaign(choices)
         notes = [("Learned from the answers", self.learn()), ("Audited", self.audit())]
         self.begin("Report", "report", self.path("plan.json"))
-        page = write_report(self.out / "report.html", choices, live=replace(live, notes=notes))
+        live = replace(live, notes=notes)
+        page = write_report(self.out / "report.html", choices, live=live, examples=examples)
         self.say(f"Open [bold]{page}[/] in a browser.")
 
     def begin(self, title: str, *words: object) -> None:
@@ -108,10 +109,10 @@ class Demo:
             "per item."
         )
 
-    def several(self) -> None:
+    def several(self) -> Example:
         """Compare questions with several answers with a yes/no question about each answer."""
-        problem = files.example(SEVERAL)
-        self.begin("Several answers per question", "plan", f"example:{SEVERAL}", "--error", ERROR)
+        problem, title = files.example(SEVERAL), "Several answers per question"
+        self.begin(title, "plan", f"example:{SEVERAL}", "--error", ERROR)
         shown = []
         for name, table in (("several_answers", problem), ("yes_no", problem.as_yes_no())):
             found = best_adaptive(table, Goal(error=ERROR))
@@ -120,17 +121,19 @@ class Demo:
             each = f"{amount(found.answers, 'answer')} per item"
             shown.append(f"{each} ({percent(found.error)} wrong)")
         most = problem.n_answers.max()
-        self.say(
+        words = (
             f"{problem.n_classes} classes, {problem.n_questions} questions with up to {most} "
             f"answers: {shown[0]}.",
             f"The same people, asked yes/no questions about every answer: {shown[1]}. Both are "
             "simulated.",
         )
+        self.say(*words)
+        return Example(title, " ".join(words), design(problem))
 
-    def mixed(self) -> None:
+    def mixed(self) -> Example:
         """Find the cheapest mix of people, models and an expert."""
-        problem = files.example(MIXED)
-        self.begin("People, models and an expert", "plan", f"example:{MIXED}", "--max-loss", LOSS)
+        problem, title = files.example(MIXED), "People, models and an expert"
+        self.begin(title, "plan", f"example:{MIXED}", "--max-loss", LOSS)
         with progress(job_words) as watch:
             choices = plan(problem, max_loss=LOSS, time_limit=1, progress=watch)
         self.results["mixed"] = choices.to_dict()
@@ -138,12 +141,14 @@ class Demo:
         assert chosen.performance is not None
         assert people.performance is not None
         parts = ", ".join(f"{name} {number(cost)}" for name, cost in chosen.cost.items() if cost)
-        self.say(
+        words = (
             f"{problem.n_classes} kinds of e-mails, {plural(len(problem.sources), 'source')} whose "
             f"errors have causes in common, and an expert. Expected loss at most {LOSS}.",
-            f"[bold]{number(chosen.performance.cost)} per item for answers[/] with a mix "
+            f"{number(chosen.performance.cost)} per item for answers with a mix "
             f"({parts}); {number(people.performance.cost)} with people only. Both are simulated.",
         )
+        self.say(*words)
+        return Example(title, " ".join(words), choices)
 
     def campaign(self, choices: PlanChoices) -> LiveCampaign:
         """Run the plan as a live campaign, with simulated workers."""

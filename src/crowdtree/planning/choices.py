@@ -234,6 +234,21 @@ class PlanChoices(Framed, Saved, Plotted, HtmlShown):
         return names
 
     @property
+    def mix_rows(self) -> list[list[str]]:
+        """Cells of a table of the mixes, its header first; costs are per item."""
+        sources = list(self.mixes[0].cost)
+        costly = self.problem.loss is not None
+        rows = [["mix", "cost", "wrong", *(["loss"] if costly else []), *sources]]
+        for name, mix in zip(self.mix_names, self.mixes, strict=True):
+            if (found := mix.performance) is None:
+                rows.append([name, "out of reach", *[""] * (len(rows[0]) - 2)])
+                continue
+            risk = [number(found.risk)] if costly else []
+            each = [number(mix.cost[one]) if mix.cost.get(one) else "" for one in sources]
+            rows.append([name, number(found.cost), percent(found.error), *risk, *each])
+        return rows
+
+    @property
     def headline(self) -> str:
         """The recommended choice in one sentence."""
         words = self.recommended.summary

@@ -35,7 +35,17 @@ def test_the_demo_goes_from_a_table_to_audited_labels(
     assert len(ct.load(tmp_path / "labels.csv")[0]) == 12
     assert ct.load(tmp_path / "audit.json").checked == 5
     words = (tmp_path / "report.html").read_text()
-    parts = ["Recommended", "The best fixed tree", "The campaign", "Learned from", "Audited"]
+    parts = [
+        "Recommended",
+        "The best fixed tree",
+        "The campaign",
+        "Learned from",
+        "Audited",
+        "Several answers per question",
+        "in turns",
+        "People, models and an expert",
+        "people only",
+    ]
     places = [words.index(part) for part in parts]
     assert places == sorted(places)
     with Store(str(tmp_path / "campaign.db")).opened() as store:

@@ -15,7 +15,7 @@ import crowdtree as ct
 from crowdtree.core.text import number, percent, percent_range
 from crowdtree.designs.frontiers import Goal
 from crowdtree.planning import best_adaptive
-from crowdtree.show.report import LiveCampaign, LiveWorker, report_html, write_report
+from crowdtree.show.report import Example, LiveCampaign, LiveWorker, report_html, write_report
 from tests.show.report.helpers import table_plan
 
 VOID = {"meta", "br"}
@@ -60,6 +60,19 @@ def animals() -> tuple[ct.Plan, str]:
 
 def words_of(page: str) -> str:
     return re.sub(r"\s+", " ", " ".join(read(page).text))
+
+
+def test_other_plans_are_shown_at_the_end(animals: tuple[ct.Plan, str]):
+    sources = [ct.Source("people"), ct.Source("gpt-x", "model", price=0.1, worker_error=0.2)]
+    problem = ct.Problem(["cat", "dog"], None, ["barks"], [[0, 1]], 0.1, sources=sources)
+    examples = [
+        Example("Several answers", "A field guide.", ct.design(ct.example("leaves"))),
+        Example("A mix", "People and models.", ct.plan(problem, error=0.05, time_limit=0)),
+    ]
+    words = words_of(report_html(animals[0], examples=examples))
+    last = words[words.index("Several answers A field guide.") :]
+    assert "in turns spruce" in last
+    assert last.index("A mix People and models.") < last.index("people only")
 
 
 def test_classes_that_no_question_separates_are_named():

@@ -55,18 +55,12 @@ def show_choices(console: Any, choices: Any) -> None:
 
 def show_mixes(console: Any, choices: Any) -> None:
     """Print mixes of sources, the chosen one first, with the cost of each source."""
-    mixes, sources = choices.mixes, list(choices.mixes[0].cost)
-    table = make_table("mix", "cost", "wrong", *sources, wrap=True)
+    header, *rows = choices.mix_rows
+    table = make_table(*header, wrap=True)
     for column in table.columns[1:]:
         column.min_width = min(len(column.header), 6)
-    for name, mix in zip(choices.mix_names, mixes, strict=True):
-        found = mix.performance
-        if found is None:
-            cells = ["out of reach", *[""] * (1 + len(sources))]
-        else:
-            each = [number(mix.cost[s]) if mix.cost.get(s) else "" for s in sources]
-            cells = [number(found.cost), percent(found.error), *each]
-        table.add_row(name, *cells)
+    for row in rows:
+        table.add_row(*row)
     console.print("Cost per item, in all and by source:")
     console.print(table)
     console.print()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from crowdtree.core.bounds import checked_price, price_by_question
 from crowdtree.core.errors import CrowdtreeError
@@ -21,7 +24,15 @@ from crowdtree.show.report.templates import render
 from crowdtree.show.report.ways import choice_way, plan_ways
 from crowdtree.simulation import Estimate
 
-__all__ = ["LiveCampaign", "LiveWorker", "report_html", "write_report"]
+__all__ = ["Example", "LiveCampaign", "LiveWorker", "report_html", "write_report"]
+
+
+class Example(NamedTuple):
+    """Another plan at the end of a report: a mix of sources with its table, or a small tree."""
+
+    title: str
+    text: str
+    plan: PlanChoices | Tree
 
 
 def write_report(
@@ -30,6 +41,7 @@ def write_report(
     *,
     title: str | None = None,
     live: LiveCampaign | None = None,
+    examples: Sequence[Example] = (),
     price: float | None = None,
 ) -> Path:
     """Write a self-contained page about a plan (or a tree with one worker per question).
@@ -47,6 +59,8 @@ def write_report(
         Heading of the page; by default its size, error and answers.
     live
         A campaign that was run with it and whose truth is known, to be shown after the plan.
+    examples
+        Other plans to be shown at the end.
     price
         Price per answer, where the plan has none; without prices, the cost is an example.
 
@@ -59,7 +73,8 @@ def write_report(
     ...     "Whole tree" in page.read_text()
     True
     """
-    make = lambda: report_html(plan, title=title, live=live, price=price)  # noqa: E731
+    options: dict[str, Any] = {"title": title, "live": live, "examples": examples, "price": price}
+    make = partial(report_html, plan, **options)
     return write_as(path, {".html": make, ".htm": make})
 
 
@@ -68,6 +83,7 @@ def report_html(
     *,
     title: str | None = None,
     live: LiveCampaign | None = None,
+    examples: Sequence[Example] = (),
     price: float | None = None,
 ) -> str:
     """Make the page of :func:`write_report` as text."""
@@ -118,9 +134,17 @@ def report_html(
         mixes=details.mix_figure(plan) if isinstance(plan, PlanChoices) and plan.mixes else "",
         tree="" if value is None else tree_section(tree_views(value.plan)),
         live="" if live is None else live_section(live),
+        examples=[(example, *_pictured(example.plan)) for example in examples],
         most=details.MAX_ROWS,
     )
     return page(heading, body)
+
+
+def _pictured(plan: PlanChoices | Tree) -> tuple[details.Table | None, str]:
+    """The table and the picture of an example."""
+    if isinstance(plan, PlanChoices):
+        return details.mix_table(plan), details.mix_figure(plan)
+    return None, tree_section(tree_views(plan, prefix="example", fold=0.0))
 
 
 def _priced(choices: PlanChoices, price: float) -> PlanChoices:

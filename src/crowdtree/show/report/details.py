@@ -29,7 +29,7 @@ class Table(NamedTuple):
     title: str
     about: str
     columns: tuple[tuple[str, str], ...]
-    rows: list[list[str | tuple[str, str]]]
+    rows: Sequence[Sequence[str | tuple[str, str]]]
 
 
 def way_table(ways: Sequence[Way]) -> Table:
@@ -52,18 +52,9 @@ def way_table(ways: Sequence[Way]) -> Table:
 
 def mix_table(choices: PlanChoices) -> Table:
     """Mixes of sources, the chosen one first, and what each source costs in them."""
-    sources = list(choices.mixes[0].cost)
-    columns = [("mix", "words"), ("cost per item", "n"), ("wrong labels", "n")]
-    rows: list[list[str | tuple[str, str]]] = []
-    for title, mix in zip(choices.mix_names, choices.mixes, strict=True):
-        found = mix.performance
-        cells = (
-            ["out of reach", ""] if found is None else [digits(found.cost), percent(found.error)]
-        )
-        each = [digits(mix.cost[name]) if mix.cost.get(name) else "" for name in sources]
-        rows.append([title, *cells, *each])
+    (first, *header), *rows = choices.mix_rows
     about = "Cost per item of each mix, and of each source in it; simulated."
-    return Table("Who is asked", about, (*columns, *((name, "n") for name in sources)), rows)
+    return Table("Who is asked", about, ((first, "words"), *((name, "n") for name in header)), rows)
 
 
 def mix_figure(choices: PlanChoices) -> str:
