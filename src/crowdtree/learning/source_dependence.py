@@ -81,9 +81,9 @@ class Evidence:
         by_item = np.lexsort((-whole, item))
         among = np.empty(len(whole))
         among[by_item] = discounts(whole[by_item], item[by_item], dependence.between)
-        found = np.empty(len(order))
-        found[order] = weight * among[run]
-        return found
+        counted = np.empty(len(order))
+        counted[order] = weight * among[run]
+        return counted
 
     def combined(self, dependence: Dependence) -> FloatArray:
         """Weighted sums of the logs (item, class)."""

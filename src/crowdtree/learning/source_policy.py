@@ -77,8 +77,8 @@ def source_policy(
     warn_few(sum(len(truth) for _, truth in parts), "policy")
     problem, calibration = _asked_by(learned, fit, fit.tables), ASSUMED
     if parts:
-        found = fitted(np.log(problem.prior / problem.prior.sum()), parts)
-        calibration = replace(found, table=table_key(problem))
+        calibration = fitted(np.log(problem.prior / problem.prior.sum()), parts)
+        calibration = replace(calibration, table=table_key(problem))
     policy = AdaptivePolicy(
         problem, target_error, calibration=calibration, strict=strict, **options
     )
@@ -99,6 +99,6 @@ def _asked_by(learned: Learned, fit: SourceFit, tables: Tables) -> Problem:
         [tables.chance[: -len(chance)], chance / chance.sum(axis=1, keepdims=True)]
     )
     independent = CommonCauses(0.0, 0.0)
-    made = source_problem(answers, replace(tables, chance=flat), independent, learned.fit.error)
-    assert made is not None  # the learned problem has sources, too
-    return made
+    problem = source_problem(answers, replace(tables, chance=flat), independent, learned.fit.error)
+    assert problem is not None  # the learned problem has sources, too
+    return problem

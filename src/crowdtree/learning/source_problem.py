@@ -116,7 +116,7 @@ def source_problem(
     question = answers.questions[0]
     source = sources.codes(answers.workers)
     workers = np.bincount(source, minlength=len(sources.names)).tolist()
-    made = [
+    learned = [
         Source(
             name.replace("|", "/"),
             kind,
@@ -138,6 +138,6 @@ def source_problem(
             error,
             answers=[list(names)],
             normalise=True,
-            sources=made,
+            sources=learned,
             source_dependence=causes.shared,
         )

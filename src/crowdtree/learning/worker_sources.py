@@ -1,4 +1,4 @@
-"""Which source every worker belongs to: people, an expert, or one version of a model."""
+"""Sources of workers: people, an expert, or one version of a model."""
 
 from __future__ import annotations
 
@@ -88,15 +88,15 @@ class WorkerSources:
 
         Models are one group, and so are experts; people of different sources are different groups.
         """
-        found: dict[str, int] = {}
+        number: dict[str, int] = {}
         keys = (
             f"people {name}" if kind == "people" else kind
             for name, kind in zip(self.names, self.kinds, strict=True)
         )
-        return np.array([found.setdefault(key, len(found)) for key in keys], np.int32)
+        return np.array([number.setdefault(key, len(number)) for key in keys], np.int32)
 
     def to_table(self) -> dict[str, list[Any]]:
-        """Who belongs to which source, as columns that can be read again."""
+        """Columns of workers and their sources, which can be read again."""
         known = dict(zip(self.names, zip(self.kinds, self.prices, strict=True), strict=True))
         columns = {"worker": list(self.of), "source": list(self.of.values())}
         kinds, prices = zip(*(known[name] for name in columns["source"]), strict=True)
@@ -140,7 +140,7 @@ def column_of_sources(
 
 
 def sources_of(workers: NDArray[Any], given: Any) -> WorkerSources | None:
-    """Read who belongs to which source; None where nothing says so.
+    """Read the sources of workers; None where nothing names any.
 
     `given` is a mapping from workers to sources, or a table with the columns ``worker, source``
     and, as far as they are known, ``kind`` and ``price``.
@@ -180,26 +180,26 @@ def _read_table(given: Any) -> tuple[dict[str, str], dict[str, Kind], dict[str, 
             )
         if of.setdefault(worker, source) != source:
             raise CrowdtreeError(f"{table.name}: worker {one_line(worker)} has two sources")
-    said = {
+    texts = {
         role: _of_source(table, columns["source"], columns[role])
         for role in ("kind", "price")
         if role in columns
     }
-    kinds = {name: _kind(table, name, text) for name, text in said.get("kind", {}).items()}
-    prices = {name: _price(table, name, text) for name, text in said.get("price", {}).items()}
+    kinds = {name: _kind(table, name, text) for name, text in texts.get("kind", {}).items()}
+    prices = {name: _price(table, name, text) for name, text in texts.get("price", {}).items()}
     return of, kinds, prices
 
 
 def _of_source(table: Columns, sources: list[str], texts: list[str]) -> dict[str, str]:
-    """What a column says of each source; all rows of a source must agree."""
-    found: dict[str, str] = {}
+    """Texts of a column by source; all rows of a source must agree."""
+    text_of: dict[str, str] = {}
     for source, text in zip(sources, texts, strict=True):
-        if text and found.setdefault(source, text) != text:
+        if text and text_of.setdefault(source, text) != text:
             raise CrowdtreeError(
-                f"{table.name}: source {one_line(source)} is both {one_line(found[source])} and "
+                f"{table.name}: source {one_line(source)} is both {one_line(text_of[source])} and "
                 f"{one_line(text)}; keep one of them"
             )
-    return found
+    return text_of
 
 
 def _kind(table: Columns, name: str, text: str) -> Kind:
