@@ -117,15 +117,14 @@ class WrongTable(Rule[Seen | int]):
     """
 
     name = "wrong table"
-    seconds = 0.25
 
     def __init__(self, cache: ServingCache) -> None:
         super().__init__(cache)
         self.watched: dict[int, Watched] = {}
         self.failed: set[int] = set()
         """Campaigns whose answers could not be compared."""
-        self.read: dict[int, int] = {}
-        """The last line that was read of each campaign."""
+        self.read: dict[int, tuple[int, int]] = {}
+        """The last line that was read of each campaign, and the last that there is."""
         self.pending: Snapshot | None = None
         self.complete = 0
         """Id up to which every line of the log can be read."""
@@ -134,14 +133,14 @@ class WrongTable(Rule[Seen | int]):
         """List running campaigns, and finished ones of which a few lines are left to read."""
         self._find_complete(connection)
         rows = connection.execute(_to_watch()).all()
-        self.read = {row.id: row.last_answer_id or 0 for row in rows}
+        self.read = {row.id: (row.last_answer_id or 0, row.last or 0) for row in rows}
         self.watched = {row.id: self.watched[row.id] for row in rows if row.id in self.watched}
         return [CampaignState(row.id, row.version, row.status) for row in rows]
 
     def look(self, connection: Connection, campaign: CampaignState) -> Seen | int | None:
         """Compare new answers."""
-        began = self.read[campaign.id]
-        if began >= self.complete:
+        began, last = self.read[campaign.id]
+        if began >= min(last, self.complete):
             return None
         if campaign.id in self.failed:
             return self.complete
@@ -280,14 +279,15 @@ _ADD = sa.text(
 
 def _to_watch() -> sa.Select[Any]:
     """Select running campaigns, and finished ones of which a few lines are left to read."""
-    last = sa.select(sa.func.max(answers.c.id)).where(answers.c.campaign_id == campaigns.c.id)
-    unread = last.scalar_subquery() > monitors.c.last_answer_id
+    of_campaign = answers.c.campaign_id == campaigns.c.id
+    last = sa.select(sa.func.max(answers.c.id)).where(of_campaign).scalar_subquery()
+    unread = last > monitors.c.last_answer_id
     ended = sa.and_(campaigns.c.status == "finished", unread)
-    columns = [campaigns.c[name] for name in CampaignState._fields]
-    columns.append(monitors.c.last_answer_id)
+    columns = (campaigns.c[name] for name in CampaignState._fields)
     joined = campaigns.outerjoin(monitors, monitors.c.campaign_id == campaigns.c.id)
     running = campaigns.c.status == "running"
-    return sa.select(*columns).select_from(joined).where(sa.or_(running, ended))
+    found = sa.select(*columns, monitors.c.last_answer_id, last.label("last"))
+    return found.select_from(joined).where(sa.or_(running, ended))
 
 
 def _due(watched: Watched, status: str) -> Occasion | None:
