@@ -21,6 +21,8 @@ from crowdtree.server.web.processes import end_with_parent
 log = logging.getLogger("crowdtree.server.web")
 RESTART_SECONDS = 1.0
 """Pause before a process that has ended is started again."""
+ASKED_SECONDS = 15.0
+"""Pause if it was asked to end, which often ends the whole server."""
 STOP_SECONDS = 5.0
 """How long a process may take to end when it is asked to."""
 NICENESS = 5
@@ -69,8 +71,9 @@ class KeptProcess:
                 return
             self.process.join()
             code = self.process.exitcode
+            if self._stopping.wait(RESTART_SECONDS if code else ASKED_SECONDS):
+                return
             log.error("the process of the rules ended with code %s: starting it again", code)
-            self._stopping.wait(RESTART_SECONDS)
             with self._lock:
                 if self._stopping.is_set():
                     return
