@@ -25,7 +25,12 @@ from benchmarks.adaptation import false_text, points, policy, problems, times
 from benchmarks.policy_docs import table, written
 from crowdtree.core.problem import DASH
 from crowdtree.core.stats import wilson_interval
+from crowdtree.server.rules.budget import Budget
+from crowdtree.server.rules.finishing import Finishing
+from crowdtree.server.rules.reliability import Reliability
+from crowdtree.server.rules.revised_items import RevisedItems
 from crowdtree.server.rules.runner import Runner
+from crowdtree.server.rules.wrong_table import WrongTable
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.settings.table import Table
 from crowdtree.server.store import Next, Store, Submit
@@ -70,7 +75,7 @@ class Live:
             write(lambda c: people.invite(c, number, "", made, False, now)) for _ in range(crowd)
         ]
         self.number, self.people = number, [tokens.hashed(token) for _, token in invited]
-        self.runner = Runner(self.store)
+        self.runner = Runner(self.store, (WrongTable, Reliability, RevisedItems, Finishing, Budget))
         self.keys = count()
         self.answers = 0
 

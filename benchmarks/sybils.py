@@ -32,7 +32,9 @@ import crowdtree as ct
 from crowdtree.core.likelihood import AnswerModel
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.reasons import WorkerReason
+from crowdtree.server.rules.registry import RULES
 from crowdtree.server.rules.runner import Runner
+from crowdtree.server.rules.stalled_items import StalledItems
 from crowdtree.server.settings.checks import Checks
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.store import Next, Refused, Store, Submit
@@ -105,7 +107,7 @@ class Run:
         self.policy = policy_of(self.kind, self.problem)
         self.truth = np.random.default_rng([self.seed, 2]).integers(8, size=ITEMS + GOLD_ITEMS)
         self.store = Store("sqlite://", clock=lambda: self.now, rng=self.seed)
-        self.runner = Runner(self.store)
+        self.runner = Runner(self.store, [rule for rule in RULES if rule is not StalledItems])
         gold_rate = 0.1 if self.gold else 0.0
         self.settings = Settings(checks=Checks(gold_rate=gold_rate, gold_first=3 * self.gold))
         self.number = self.store.write(

@@ -22,6 +22,10 @@ from sqlalchemy.engine import Connection
 
 import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.server.rules.budget import Budget
+from crowdtree.server.rules.finishing import Finishing
+from crowdtree.server.rules.reliability import Reliability
+from crowdtree.server.rules.revised_items import RevisedItems
 from crowdtree.server.rules.runner import Runner
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.store import Next, Store, Submit
@@ -44,7 +48,7 @@ def work(store: Store, policy: Any, hashes: list[str], rng: np.random.Generator)
     outcome, questions = policy.problem.outcome, list(policy.problem.questions)
     error = rng.uniform(0.05, 0.3, len(hashes))
     truth = rng.integers(policy.problem.n_classes, size=ORIGINALS)
-    runner = Runner(store)
+    runner = Runner(store, (Reliability, RevisedItems, Finishing, Budget))
     count, idle = 0, 0
     while idle < len(hashes):
         idle = 0
