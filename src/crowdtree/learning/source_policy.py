@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.learning.source_fit import SourceFit, Tables
 from crowdtree.learning.source_problem import CommonCauses, source_problem
@@ -68,16 +69,17 @@ def source_policy(
         )
     values = recorded_answers(learned.answers)
     options = {"repeats": values.shape[3], "max_answers": max_answers, **options}
-    parts = []
+    parts, log_prior = [], list[FloatArray]()
     for part in fit.held_out:
         items = part.left_out.items
         policy = AdaptivePolicy(_asked_by(learned, fit, part.tables), 0.0, strict=False, **options)
         states = policy.replay(values[items].reshape(len(items), -1, values.shape[3]))
         parts.append((states, learned.gold[items]))
+        log_prior += [np.log(policy.problem.prior)] * len(items)
     warn_few(sum(len(truth) for _, truth in parts), "policy")
     problem, calibration = _asked_by(learned, fit, fit.tables), ASSUMED
     if parts:
-        calibration = fitted(np.log(problem.prior / problem.prior.sum()), parts)
+        calibration = fitted(np.array(log_prior), parts)
         calibration = replace(calibration, table=table_key(problem))
     policy = AdaptivePolicy(
         problem, target_error, calibration=calibration, strict=strict, **options
