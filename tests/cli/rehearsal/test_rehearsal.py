@@ -56,7 +56,7 @@ def test_the_demo_goes_from_a_table_to_audited_labels(
         "plan", "simulate", "plan", "plan", "serve", "learn", "audit", "report"
     ]  # fmt: skip
     for line in shown:
-        if " serve " not in line:
+        if " serve " not in line and "example:triage" not in line:  # searched for long enough above
             assert run(*shlex.split(line)[1:]) == 0, line
     capsys.readouterr()
 
