@@ -364,7 +364,8 @@ class _Reader:
             )
         counts = is_counts(values) and not self._misnamed(values, place, is_prior=False)
         if not (declared or counts or _may_be_words(values)):
-            place = next((at for at, value in enumerate(values) if not value.strip()), place)
+            if _may_be_words([value for value in values if value.strip()]):
+                place = next(at for at, value in enumerate(values) if not value.strip())
             self._refuse_cell(number, name, values, place)
         names = self._declared_names(number, name, declared) if declared else None
         try:

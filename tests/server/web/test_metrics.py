@@ -75,14 +75,14 @@ def test_gauges_of_the_database_and_of_webhooks() -> None:
     with lab(private_webhooks=True) as app:
         number = str(app.campaign())
         ann = app.worker(int(number))
-        ann.next()
+        ann.next()  # is acknowledged before it is committed; the write below comes after it
+        hook = {"campaign_id": int(number), "url": "http://127.0.0.1:9/", "secret": "s"}
+        late = {"next_try_at": 1e12, "failures": 3}
+        app.store.write(lambda c: c.execute(webhooks.insert().values(**hook, **late)).rowcount)
         assert sample(app, "crowdtree_open_leases", campaign=number) == 1
         assert sample(app, "crowdtree_build_info", database="sqlite") == 1
         assert sample(app, "crowdtree_pool_connections") >= 1
         assert sample(app, "crowdtree_queue_depth", writer="answers") >= 0
-        hook = {"campaign_id": int(number), "url": "http://127.0.0.1:9/", "secret": "s"}
-        late = {"next_try_at": 1e12, "failures": 3}
-        app.store.write(lambda c: c.execute(webhooks.insert().values(**hook, **late)).rowcount)
         for worker in (ann, *(app.worker(int(number)) for _ in range(9))):
             while worker.work("yes") is not None:
                 pass
