@@ -23,6 +23,7 @@ from crowdtree.policies.base import (
     Asked,
     FloatArray,
     Label,
+    Policy,
     Stated,
     as_ask,
     check_answer,
@@ -292,10 +293,6 @@ class AdaptivePolicy(Guaranteed):
     def bulk(self) -> Literal["adaptive"] | None:
         """Many items at once, where one question is out at a time."""
         return "adaptive" if self.width == 1 else None
-
-    def asking_until(self, target_error: float) -> AdaptivePolicy:
-        """Return the same policy with another target."""
-        return self.changed(target_error=target_error)
 
     @property
     def most_answers(self) -> int:
@@ -690,3 +687,10 @@ def _checked_count(value: int, name: str) -> int:
     if not 1 <= value <= 32_000:
         raise CrowdtreeError(f"{name}: expected a whole number from 1 to 32,000, got {value}")
     return int(value)
+
+
+def asking_until(policy: Policy[Any], target_error: float) -> AdaptivePolicy:
+    """Return a policy that asks on until the target: the same one, or an adaptive one."""
+    if isinstance(policy, AdaptivePolicy):
+        return policy.changed(target_error=target_error)
+    return AdaptivePolicy(policy.problem, target_error, strict=False)

@@ -230,10 +230,6 @@ class Policy(Protocol[S]):
         object.__setattr__(made, "least_answers", answers)
         return made
 
-    def asking_until(self, target_error: float) -> Policy[Any]:
-        """Return a policy that asks on until the target: the same one, or an adaptive one."""
-        ...
-
     def warn_if_unreachable(self) -> None:
         """Warn, once per policy, that items will stay undecided because the target is too low."""
         return

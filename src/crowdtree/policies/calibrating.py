@@ -127,12 +127,6 @@ class Calibrated(Policy[Any], Saved, HtmlShown):
         """Stated probability of each class given the answers so far."""
         return np.exp(self.stated_of(state))
 
-    def asking_until(self, target_error: float) -> Policy[Any]:
-        """Return an adaptive policy of the same problem."""
-        from crowdtree.policies.adaptive import AdaptivePolicy
-
-        return AdaptivePolicy(self.problem, target_error, strict=False)
-
     def replay(self, values: NDArray[np.int8], prior: FloatArray | None = None) -> Replayed:
         """States of recorded items (items x questions x repeats, -1: missing) after each answer.
 

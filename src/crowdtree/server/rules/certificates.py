@@ -13,6 +13,7 @@ from crowdtree.campaign.events import Checked
 from crowdtree.campaign.reasons import Cause, Reason
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import percent, plural
+from crowdtree.policies.adaptive import asking_until
 from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.rules.overview import Note, Overview
 from crowdtree.server.store.audits import checking
@@ -30,7 +31,7 @@ from crowdtree.server.store.queries.revisions import list_revisions
 from crowdtree.server.store.serving.cache import ServingCache
 from crowdtree.server.store.serving.settle import record, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
-from crowdtree.server.store.types import JsonObject
+from crowdtree.server.store.types import AnyPolicy, JsonObject
 
 MOST_ROUNDS = 3
 """How often a campaign asks again because an audit found too many wrong labels."""
@@ -150,7 +151,7 @@ class Certifying:
         present = campaign.make_policy()
         target = min(getattr(present, "target_error", 1.0), 2 * AIM * wanted) * AIM
         try:
-            made = present.asking_until(target)
+            made: AnyPolicy = asking_until(present, target)
             if checked_truths(connection, number):
                 made, _ = calibrated(connection, self.audits, number, made)
             reason = {"text": _reason(row, wanted, target), "audit": row.id, "target": target}
