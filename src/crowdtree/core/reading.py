@@ -383,15 +383,18 @@ def csv_rows(
     [(1, ['a', 'b;c']), (2, ['d\\ne', 'f"g'])]
     """
     number = start = skipped  # lines that were read, and those before the row
+    first = rest = 0  # characters of the first line of the row, and of the others
     too_long = f"a field has more than {most:,} characters"
 
     def counted() -> Iterator[str]:
-        nonlocal number
-        length = 0  # of the lines after the first of a row: all in one quoted field
+        nonlocal number, first, rest
         for number, line in enumerate(lines, start=skipped + 1):
-            length = 0 if number == start + 1 else length + len(line)
-            if length > most:
-                raise _unreadable(name, start + 1, too_long)
+            if number == start + 1:
+                first, rest = len(line), 0
+            else:  # all in one quoted field
+                rest += len(line)
+                if rest > most:
+                    raise _unreadable(name, start + 1, too_long)
             yield line
 
     csv.field_size_limit(max(csv.field_size_limit(), most))  # one for the whole process
@@ -399,7 +402,7 @@ def csv_rows(
     rows = csv.reader(counted(), delimiter=separator, skipinitialspace=spaces, strict=True)
     try:
         for row in rows:
-            if row and max(map(len, row)) > most:
+            if first + rest > most and row and max(map(len, row)) > most:
                 raise _unreadable(name, start + 1, too_long)
             yield start + 1, row
             start = number

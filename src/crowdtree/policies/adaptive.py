@@ -218,16 +218,24 @@ class AdaptivePolicy(Guaranteed):
 
     def wants(self, state: AdaptiveState, question: Asked) -> bool:
         """Whether one more answer to the question may be taken into account."""
-        option = to_option(self.problem, question)
-        return self.limits is None or not bool(self._spent(state.counts[:, None])[0, option])
+        return self._wants_option(state, to_option(self.problem, question))
+
+    def _wants_option(self, state: AdaptiveState, option: int) -> bool:
+        if self.limits is None:
+            return True
+        if self._most_per_source is None:
+            return bool(state.counts[:, option].sum() < self.limits[option])
+        return not bool(self._spent(state.counts[:, None])[0, option])
 
     def update(self, state: AdaptiveState, answer: Answer) -> AdaptiveState:
         """Posterior after one more answer, by Bayes' rule with the worker's own reliability."""
         check_answer(self.problem, answer)
         option = to_option(self.problem, (answer.question, answer.source))
-        if not self.wants(state, (answer.question, answer.source)):
+        if not self._wants_option(state, option):
             return state
-        before = self.model.before(state.counts[:, None], _FIRST, np.array([option]))[:, 0]
+        before = None
+        if self.model.depends:
+            before = self.model.before(state.counts[:, None], _FIRST, np.array([option]))[:, 0]
         evidence = answer.weight * self.model.log_likelihood(
             option, answer.value, answer.skill, before
         )

@@ -214,7 +214,9 @@ def nearest_codeword(
     distance = np.where(verdicts < 0, 0.5, 0.0).sum(axis=1)[:, None]
     for answer, off in enumerate(wrong):
         distance = distance + product((verdicts == answer).astype(np.float64), off)
-    chance = np.atleast_2d(problem.prior if prior is None else prior)
-    order = np.broadcast_to(np.argsort(-chance, axis=1, kind="stable"), distance.shape)
-    best = np.argmin(np.take_along_axis(distance, order, axis=1).round(6), axis=1)
-    return np.asarray(order[np.arange(len(order)), best])
+    if prior is None:  # one order for all items
+        order = np.argsort(-problem.prior, kind="stable")
+        return np.asarray(order[np.argmin(distance[:, order].round(6), axis=1)])
+    orders = np.argsort(-prior, axis=1, kind="stable")
+    best = np.argmin(np.take_along_axis(distance, orders, axis=1).round(6), axis=1)
+    return np.asarray(orders[np.arange(len(orders)), best])
