@@ -214,9 +214,10 @@ def nearest_codeword(
     distance = np.where(verdicts < 0, 0.5, 0.0).sum(axis=1)[:, None]
     for answer, off in enumerate(wrong):
         distance = distance + product((verdicts == answer).astype(np.float64), off)
-    if prior is None:  # one order for all items
-        order = np.argsort(-problem.prior, kind="stable")
+    chance = problem.prior if prior is None else prior
+    if chance.ndim == 1:  # one order for all items
+        order = np.argsort(-chance, kind="stable")
         return np.asarray(order[np.argmin(distance[:, order].round(6), axis=1)])
-    orders = np.argsort(-prior, axis=1, kind="stable")
+    orders = np.argsort(-chance, axis=1, kind="stable")
     best = np.argmin(np.take_along_axis(distance, orders, axis=1).round(6), axis=1)
     return np.asarray(orders[np.arange(len(orders)), best])

@@ -287,7 +287,7 @@ def _run_plan(policy: PlanPolicy, block: Block) -> BlockRun:
 
 def _first(policy: PlanPolicy | BatchPolicy, prior: FloatArray | None, items: int) -> FloatArray:
     """Log posterior of each item before any answer."""
-    return np.tile(np.log(policy.problem.prior), (items, 1)) if prior is None else np.log(prior)
+    return np.log(np.tile(policy.problem.prior, (items, 1)) if prior is None else prior)
 
 
 def _slots(value: IntArray, slots: int) -> IntArray:
