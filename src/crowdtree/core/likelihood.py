@@ -25,6 +25,8 @@ UNSURE = -2
 """The answer "can't tell", which belongs to every question."""
 LEAST = 1e-9
 """Least error of any worker: keeps posteriors finite when error-free answers contradict."""
+MAX_KEY = 2**62
+"""Different numbers that an integer of 64 bits may stand for."""
 
 
 def read_table(problem: Problem, given: ArrayLike, subtypes: int | None = None) -> FloatArray:
@@ -599,15 +601,13 @@ class SourceAnswers(AnswerModel):
                 given = self._given(source, one, heard[source][:, rows], mine, of)
                 at = state[part]
                 share = weight[:, at] if of is None else weight[:, at, of]
-                found[:, rows] = (share[:, None] * given).sum(axis=0)
+                found[:, rows] = np.einsum("k...,ka...->a...", share, given)
         return found
 
     def _weights(self, question: int, heard: NDArray[Any]) -> tuple[FloatArray, NDArray[np.intp]]:
         """Posteriors of the causes after different answers, and which of them each item has."""
-        flat = heard.reshape(-1, heard.shape[2]).astype(np.int16)
-        each, place = np.unique(flat, axis=1, return_inverse=True)
-        counts = each.astype(np.int64).reshape(*heard.shape[:2], -1)
-        return self._causes_of(question).after(counts, self.dependence), place.ravel()
+        first, place = distinct_columns(heard.reshape(-1, heard.shape[2]))
+        return self._causes_of(question).after(heard[:, :, first], self.dependence), place
 
     def _given(
         self,
@@ -645,6 +645,25 @@ class SourceAnswers(AnswerModel):
             wrong[-1] = False  # "can't tell" is not wrong
             known[question] = Causes.of(channel, wrong, self.shared)
         return known[question]
+
+
+def distinct_columns(counts: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Find the distinct columns of counts: the place of one of each, and which one each column is.
+
+    Sorts one number per column, which is much faster than `numpy.unique` along an axis.
+
+    >>> distinct_columns(np.array([[1, 0, 1], [2, 2, 2]]))
+    (array([1, 0]), array([1, 0, 1]))
+    """
+    key, keys = np.zeros(counts.shape[1], dtype=np.int64), 1
+    for row in counts:
+        size = int(row.max(initial=0)) + 1
+        if keys * size > MAX_KEY:
+            key = np.unique(key, return_inverse=True)[1]
+            keys = len(key)
+        key, keys = key * size + row, keys * size
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    return first, place
 
 
 def likeliest(share: FloatArray) -> NDArray[np.bool_]:
