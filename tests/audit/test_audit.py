@@ -42,10 +42,15 @@ def made(n, errors, seed=0, **options):
 # ---------------------------------------------------------------- validity
 
 
-@pytest.mark.parametrize(("share", "power"), [(1.0, 1.0), (0.1, 0.5)])
 @pytest.mark.parametrize(
-    ("sizes", "stated"),
-    [((3, 2), (0.01, 0.4)), ((2, 2, 1), (0.0, 0.2, 1.0)), ((2, 3), (0.9, 0.0)), ((5,), (0.1,))],
+    ("sizes", "stated", "share", "power"),
+    [
+        ((3, 2), (0.01, 0.4), 1.0, 1.0),
+        ((2, 3), (0.9, 0.0), 0.1, 0.5),
+        ((5,), (0.1,), 0.1, 0.5),
+        pytest.param((2, 2, 1), (0.0, 0.2, 1.0), 1.0, 1.0, marks=pytest.mark.slow),
+        pytest.param((2, 2, 1), (0.0, 0.2, 1.0), 0.1, 0.5, marks=pytest.mark.slow),
+    ],
 )
 def test_wealth_is_a_martingale_in_every_tiny_audit(sizes, stated, share, power):
     """All truths, all orders of draws: the expected wealth against what is true is at most 1."""
@@ -74,7 +79,7 @@ def test_wealth_is_a_martingale_in_every_tiny_audit(sizes, stated, share, power)
 )
 def test_bound_and_interval_hold_over_seeds(stated):
     rng = np.random.default_rng(0)
-    n, seeds = 40, 120
+    n, seeds = 40, 60
     chance = rng.beta(0.3, 2, n)
     errors = {"informative": chance, "reversed": chance.max() - chance, "zero": 0 * chance}[stated]
     wrong = {f"i{k}": bool(x) for k, x in enumerate(rng.random(n) < chance)}
@@ -200,7 +205,7 @@ def test_bounds_of_fixed_samples_are_those_of_counting(risk):
                 assert max_wrong(items, drawn, min(most + 1, drawn), risk) >= total
 
 
-@pytest.mark.parametrize(("sizes", "stated"), [((4, 2), (0.01, 0.6)), ((3, 3), (0.9, 0.0))])
+@pytest.mark.parametrize(("sizes", "stated"), [((3, 2), (0.01, 0.6)), ((2, 3), (0.9, 0.0))])
 def test_planned_bounds_hold_at_every_check_of_every_tiny_audit(sizes, stated):
     """All truths, all orders of draws: how often a bound or an interval is ever wrong, exactly."""
     risk, planned = 0.25, 2  # at half as much risk again for the plan, a third of the bounds fail

@@ -92,7 +92,7 @@ def test_wealth_is_a_supermartingale_in_every_tiny_audit(losses, stated, share, 
 @pytest.mark.parametrize("stated", [pytest.param("informative", marks=pytest.mark.slow), "zero"])
 def test_the_bound_holds_at_every_check_over_seeds(stated):
     held = []
-    for seed in range(24):
+    for seed in range(12):
         truth, label, errors = labelled(50, seed)
         mean = COSTS[truth, label].mean()
         given = errors if stated == "informative" else [0.0] * 50
@@ -102,7 +102,7 @@ def test_the_bound_holds_at_every_check_over_seeds(stated):
             found = play(audit, truth, checks).mean_loss
             good &= found.upper >= mean - 1e-9 and found.low - 1e-9 <= mean <= found.high + 1e-9
         held.append(good)
-    assert sum(held) >= 19  # each holds with 0.9 or more for bound and interval together
+    assert sum(held) >= 9  # each holds with 0.9 or more for bound and interval together
 
 
 def test_bounds_only_tighten_and_end_exact():

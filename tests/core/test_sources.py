@@ -151,12 +151,12 @@ def test_stated_errors_are_right_and_steps_equal_bulk(share, crowd):
     problem = random_problem(3, source_dependence=share)
     for sources in (None, ["people"], ["one", "two"]):
         policy = ct.AdaptivePolicy(problem, 0.1, sources=sources, strict=False)
-        run = ct.simulate(problem, policy, 4000, crowd=crowd)
+        run = ct.simulate(problem, policy, 2000, crowd=crowd)
         stated, wrong = run.posterior_error, run.label_index != run.truth_index
         noise = np.sqrt((stated * (1 - stated)).sum())
         assert abs(wrong.sum() - stated.sum()) < 3.5 * noise
-        few = ct.simulate(problem, policy, 60, crowd=crowd)
-        steps = ct.simulate(problem, policy, 60, crowd=crowd, stepwise=True)
+        few = ct.simulate(problem, policy, 40, crowd=crowd)
+        steps = ct.simulate(problem, policy, 40, crowd=crowd, stepwise=True)
         assert np.array_equal(few.label_index, steps.label_index)
         assert np.array_equal(few.asked, steps.asked)
         np.testing.assert_allclose(few.posterior_error, steps.posterior_error, atol=1e-9)
