@@ -25,18 +25,17 @@ from benchmarks.adaptation import false_text, points, policy, problems, times
 from benchmarks.policy_docs import table, written
 from crowdtree.core.problem import DASH
 from crowdtree.core.stats import wilson_interval
-from crowdtree.server.rules.budget import Budget
-from crowdtree.server.rules.finishing import Finishing
+from crowdtree.server.rules.finishing import Budget, Finishing
 from crowdtree.server.rules.reliability import Reliability
 from crowdtree.server.rules.revised_items import RevisedItems
 from crowdtree.server.rules.runner import Runner
 from crowdtree.server.rules.wrong_table import WrongTable
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.settings.table import Table
-from crowdtree.server.store import Next, Store, Submit
+from crowdtree.server.store import Next, Store, Submit, tokens
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import items, labels, monitors
-from crowdtree.server.store.owner import campaigns, people, tokens
+from crowdtree.server.store.owner import campaigns, people
 from crowdtree.server.store.replay.verify import verify
 
 PEOPLE = 12

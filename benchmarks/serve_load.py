@@ -498,8 +498,7 @@ def prepared(checkout: str, url: str, options: argparse.Namespace) -> list[str]:
 
 def campaign_of_one(url: str, workers: int, policy: Any) -> list[str]:
     """Make a campaign whose only item is held by one worker, so that all others wait."""
-    from crowdtree.server.store import Next
-    from crowdtree.server.store.owner import tokens
+    from crowdtree.server.store import Next, tokens
 
     _, invited = campaign(url, 21, workers + 40, policy, gold_rate=0.0)
     with Store(url).opened() as store:

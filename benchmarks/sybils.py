@@ -32,17 +32,17 @@ import crowdtree as ct
 from crowdtree.core.likelihood import AnswerModel
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.reasons import WorkerReason
-from crowdtree.server.rules.registry import RULES
-from crowdtree.server.rules.runner import Runner
+from crowdtree.server.rules.runner import RULES, Runner
 from crowdtree.server.rules.stalled_items import StalledItems
 from crowdtree.server.settings.checks import Checks
 from crowdtree.server.settings.model import Settings
-from crowdtree.server.store import Next, Refused, Store, Submit
-from crowdtree.server.store.corrections.excluding import exclude
+from crowdtree.server.store import Next, Refused, Store, Submit, tokens
+from crowdtree.server.store.corrections.exclusions import exclude
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import answers, items, labels, workers
-from crowdtree.server.store.owner import campaigns, joining, tokens
-from crowdtree.server.store.owner.joining import Visitor
+from crowdtree.server.store.owner import campaigns
+from crowdtree.server.store.owner import people as joining
+from crowdtree.server.store.owner.people import Visitor
 from crowdtree.server.store.replay.verify import verify
 
 ITEMS, HONEST, ATTACKERS, GOLD_ITEMS = 200, 20, 5, 20

@@ -22,14 +22,13 @@ from sqlalchemy.engine import Connection
 
 import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
-from crowdtree.server.rules.budget import Budget
-from crowdtree.server.rules.finishing import Finishing
+from crowdtree.server.rules.finishing import Budget, Finishing
 from crowdtree.server.rules.reliability import Reliability
 from crowdtree.server.rules.revised_items import RevisedItems
 from crowdtree.server.rules.runner import Runner
 from crowdtree.server.settings.model import Settings
-from crowdtree.server.store import Next, Store, Submit
-from crowdtree.server.store.owner import campaigns, people, tokens
+from crowdtree.server.store import Next, Store, Submit, tokens
+from crowdtree.server.store.owner import campaigns, people
 from crowdtree.server.store.replay.verify import verify
 
 ORIGINALS = 1000

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from crowdtree.campaign.events import Event, PolicyChanged, Response
+from crowdtree.campaign.events import Event, Outcome, PolicyChanged, Response
 from crowdtree.campaign.fold import begin, extend
-from crowdtree.campaign.questions import open_questions
-from crowdtree.campaign.reasons import Outcome
-from crowdtree.campaign.view import RULES, ItemRules, ItemView, Revision
+from crowdtree.campaign.view import RULES, ItemRules, ItemView, Revision, open_questions
 from crowdtree.policies import Policy
 from crowdtree.policies.monitor import Revision as Table
 

@@ -29,7 +29,7 @@ import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.rules.trust import VOUCHED
-from crowdtree.server.store import Next, Store, Unavailable
+from crowdtree.server.store import Next, Store, Unavailable, tokens
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.db.campaign_row import (
     get_campaign,
@@ -37,7 +37,6 @@ from crowdtree.server.store.db.campaign_row import (
     tally,
 )
 from crowdtree.server.store.db.engine import make_engine
-from crowdtree.server.store.db.states import LeaseState
 from crowdtree.server.store.db.tables import (
     answers,
     budgets,
@@ -52,8 +51,9 @@ from crowdtree.server.store.db.tables import (
     workers,
 )
 from crowdtree.server.store.db.tables import campaigns as campaign_rows
-from crowdtree.server.store.owner import campaigns, people, tokens
+from crowdtree.server.store.owner import campaigns, people
 from crowdtree.server.store.replay.verify import verify
+from crowdtree.server.store.types import LeaseState
 from crowdtree.server.web.plan_jobs import to_request
 from tests.serving import Client, Server
 from tests.short import settings_of

@@ -10,15 +10,14 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.policies import PlanPolicy
-from crowdtree.server.rules.budget import Budget
-from crowdtree.server.rules.finishing import Finishing
+from crowdtree.server.rules.finishing import Budget, Finishing
 from crowdtree.server.rules.reliability import Reliability
 from crowdtree.server.rules.revised_items import RevisedItems
 from crowdtree.server.rules.runner import Runner
-from crowdtree.server.store import Next, Refused, Store, Submit
+from crowdtree.server.store import Next, Refused, Store, Submit, tokens
 from crowdtree.server.store.db.campaign_row import get_campaign
-from crowdtree.server.store.owner import campaigns, joining, people, tokens
-from crowdtree.server.store.owner.joining import Visitor
+from crowdtree.server.store.owner import campaigns, people
+from crowdtree.server.store.owner.people import Visitor
 from tests.short import nested, settings_of
 from tests.weblab import ALONE, Clock, Lab
 
@@ -122,6 +121,6 @@ def join_openly(store: Store, number: int, now: float) -> str:
 
     def joined(connection: sa.Connection) -> str:
         campaign = get_campaign(connection, number)
-        return joining.join(connection, campaign, campaign.make_policy(), Visitor(), now, 1e9)
+        return people.join(connection, campaign, campaign.make_policy(), Visitor(), now, 1e9)
 
     return store.write(joined)

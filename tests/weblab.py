@@ -14,8 +14,7 @@ from starlette.testclient import TestClient
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.rules.runner import Runner
-from crowdtree.server.store import Store
-from crowdtree.server.store.owner import tokens
+from crowdtree.server.store import Store, tokens
 from crowdtree.server.web.app import create_app
 from crowdtree.server.web.worker_process import WorkerProcess
 from crowdtree.server.webhooks import outbox

@@ -15,9 +15,8 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 from crowdtree.core.errors import CrowdtreeError
-from crowdtree.server.store import Store
+from crowdtree.server.store import Store, tokens
 from crowdtree.server.store.db.tables import webhooks
-from crowdtree.server.store.owner import tokens
 from crowdtree.server.store.owner.campaigns import set_status
 from crowdtree.server.web import serve
 from crowdtree.server.web.secret_key import SEALED, VARIABLE, SecretKey

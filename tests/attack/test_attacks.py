@@ -18,8 +18,8 @@ from tests import aside
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
+from crowdtree.server.store import tokens
 from crowdtree.server.store.db.tables import credentials, webhooks
-from crowdtree.server.store.owner import tokens
 from crowdtree.server.web.plan_jobs import problem_from_bytes
 from crowdtree.server.webhooks.addresses import check_url, public_address
 from tests.short import nested

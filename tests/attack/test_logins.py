@@ -14,8 +14,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree.server.store import Store
-from crowdtree.server.store.owner import tokens
+from crowdtree.server.store import Store, tokens
 from crowdtree.server.web.processes import SHARED
 from crowdtree.server.web.rate_limit import MAX_ADDRESSES, RateLimit
 from tests.serving import Client, Server, running

@@ -12,10 +12,10 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 import sqlalchemy as sa
 
+from crowdtree.server.store import tokens
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import metadata
-from crowdtree.server.store.derived import file_name
-from crowdtree.server.store.owner import tokens
+from crowdtree.server.store.tokens import file_name
 from crowdtree.server.web.auth import AUDITOR_COOKIE, OWNER_COOKIE, WORKER_COOKIE, csrf_of
 from tests.attack.routes import DOORS, OPEN, SAFE, Route, beginning, every_route
 from tests.weblab import Lab, lab

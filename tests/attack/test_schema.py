@@ -15,7 +15,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 
-from crowdtree.server.store.owner import tokens
+from crowdtree.server.store import tokens
 from crowdtree.server.web.rate_limit import RateLimit
 from tests.attack.routes import Route, beginning
 from tests.weblab import Lab, lab

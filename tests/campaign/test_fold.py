@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 import crowdtree as ct
 from crowdtree.campaign import events as ev
-from crowdtree.campaign.events import Answered, Skipped
+from crowdtree.campaign.events import Answered, Outcome, Reason, Skipped
 from crowdtree.campaign.fold import begin, extend, fold
-from crowdtree.campaign.questions import counted_answers, open_questions, path
-from crowdtree.campaign.reasons import Outcome, Reason
 from crowdtree.campaign.view import (
     Exclusion,
     ItemRules,
@@ -24,6 +22,9 @@ from crowdtree.campaign.view import (
     Revision,
     Status,
     check_people,
+    counted_answers,
+    open_questions,
+    path,
 )
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.fixed_plan import Plan

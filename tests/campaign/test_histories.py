@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from crowdtree.campaign import events as ev
+from crowdtree.campaign.events import Outcome, Reason
 from crowdtree.campaign.fold import extend, fold
-from crowdtree.campaign.questions import open_questions
-from crowdtree.campaign.reasons import Outcome, Reason
-from crowdtree.campaign.view import Exclusion, ItemRules, ItemView, Level, Revision
+from crowdtree.campaign.view import Exclusion, ItemRules, ItemView, Level, Revision, open_questions
 from tests.campaign.test_fold import POLICIES, same
 
 PEOPLE = [f"w{k}" for k in range(6)]

@@ -12,12 +12,12 @@ import crowdtree as ct
 from crowdtree.cli import main
 from crowdtree.io import problem_to_dict
 from crowdtree.server.reasons import CampaignReason
-from crowdtree.server.store import Next, Store, Submit
+from crowdtree.server.store import Next, Store, Submit, tokens
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import workers
-from crowdtree.server.store.derived import file_name
-from crowdtree.server.store.owner import people, tokens
+from crowdtree.server.store.owner import people
+from crowdtree.server.store.tokens import file_name
 
 pytest.importorskip("fastapi", reason="needs the server's packages")
 

@@ -8,9 +8,8 @@ import pytest
 
 pytest.importorskip("sqlalchemy", reason="needs the server's packages")
 
-from crowdtree.server.store import Store
+from crowdtree.server.store import Store, tokens
 from crowdtree.server.store.db.activity import list_activity
-from crowdtree.server.store.owner import tokens
 from tests.cli.helpers import complaint, result, run
 from tests.storelab import filled, work
 

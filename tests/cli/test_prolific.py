@@ -14,8 +14,8 @@ pytest.importorskip("sqlalchemy", reason="needs the server's packages")
 from crowdtree.server.prolific.client import TOKEN_VARIABLE, URL_VARIABLE
 from crowdtree.server.store import Store, Submit
 from crowdtree.server.store.owner import people
-from crowdtree.server.store.owner.tokens import hashed, issue
 from crowdtree.server.store.serving.commands import Next
+from crowdtree.server.store.tokens import hashed, issue
 from tests.cli.helpers import complaint, result, run
 from tests.prolific_stub import TOKEN, Prolific, prolific_stub
 from tests.storelab import filled, plan_policy

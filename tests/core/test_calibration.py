@@ -8,8 +8,7 @@ import pytest
 import crowdtree as ct
 from crowdtree.campaign.events import Answered
 from crowdtree.campaign.fold import begin, extend
-from crowdtree.campaign.questions import open_questions
-from crowdtree.campaign.view import Revision
+from crowdtree.campaign.view import Revision, open_questions
 from crowdtree.core.calibration import INDEPENDENT, Calibration, fit_tail
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.core.problem import Problem

@@ -117,7 +117,7 @@ def columns() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Columns and fields of all files, with the section of the page that must name them."""
     from crowdtree.core import loss
     from crowdtree.io import audits, exports, items, layouts, schema, table_reader, zooniverse
-    from crowdtree.server.store.backup.writing import Manifest
+    from crowdtree.server.store.backup import Manifest
 
     yield LABELS, tuple(exports.COLUMNS["labels"])
     yield "Answers", (*exports.COLUMNS["answers"], *zooniverse.ZOONIVERSE)

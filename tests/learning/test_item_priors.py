@@ -10,8 +10,7 @@ import pytest
 import crowdtree as ct
 from crowdtree.campaign.events import Answered, PolicyChanged, Skipped
 from crowdtree.campaign.fold import extend, fold
-from crowdtree.campaign.questions import path
-from crowdtree.campaign.view import Revision
+from crowdtree.campaign.view import Revision, path
 from crowdtree.core.calibration import Calibration
 from crowdtree.core.likelihood import UNSURE
 from crowdtree.policies import Answer

@@ -10,8 +10,7 @@ import pytest
 import crowdtree as ct
 from crowdtree.campaign.events import Answered
 from crowdtree.campaign.fold import begin, extend
-from crowdtree.campaign.questions import open_questions
-from crowdtree.campaign.view import ItemRules, Revision
+from crowdtree.campaign.view import ItemRules, Revision, open_questions
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.rng import generator
 from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy

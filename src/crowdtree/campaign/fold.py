@@ -23,7 +23,9 @@ from crowdtree.campaign.events import (
     Corrected,
     Event,
     HeldBack,
+    Outcome,
     PolicyChanged,
+    Reason,
     Released,
     Reopened,
     Response,
@@ -31,9 +33,7 @@ from crowdtree.campaign.events import (
     Withdrawn,
     asked_of,
 )
-from crowdtree.campaign.questions import closed_questions
-from crowdtree.campaign.reasons import Outcome, Reason
-from crowdtree.campaign.view import ItemView, Revision, Revisions
+from crowdtree.campaign.view import ItemView, Revision, Revisions, closed_questions
 from crowdtree.policies import Ask, Label
 from crowdtree.policies.base import Asked
 from crowdtree.policies.item_prior import start_of

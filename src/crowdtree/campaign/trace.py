@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.campaign.events import Answered
+from crowdtree.campaign.events import Answered, Outcome
 from crowdtree.campaign.fold import begin, extend
-from crowdtree.campaign.questions import open_questions, path
-from crowdtree.campaign.reasons import Outcome
-from crowdtree.campaign.view import ItemView, Revision
+from crowdtree.campaign.view import ItemView, Revision, open_questions, path
 from crowdtree.core.checking import check_call, got, is_number
 from crowdtree.core.errors import CrowdtreeError, did_you_mean, listing, one_line
 from crowdtree.core.fixed_plan import Plan

@@ -104,7 +104,7 @@ def _show(
     made: Any, as_json: bool, file: Path, done: str, written: list[Path | None], then: str
 ) -> None:
     rows = made["rows"]
-    files = sum(map(import_server("crowdtree.server.store.backup.media").is_media, made["sha256"]))
+    files = sum(map(import_server("crowdtree.server.store.backup").is_media, made["sha256"]))
     found = {
         "file": str(file),
         "crowdtree": made["crowdtree"],

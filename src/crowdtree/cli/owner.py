@@ -140,7 +140,7 @@ def list_verb(database: Database = HERE, as_json: AsJson = False) -> None:
       crowdtree owner list
     """
     owners = import_server("crowdtree.server.store.owner.owners")
-    tokens = import_server("crowdtree.server.store.owner.tokens")
+    tokens = import_server("crowdtree.server.store.tokens")
     with opened(database) as store:
         people = store.read(lambda c: owners.list_owners(c, store.clock()))
         rows = store.read(lambda c: tokens.listed(c, store.clock()))

@@ -23,8 +23,8 @@ from crowdtree.cli import main
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.media.bucket import SIGNED_SECONDS, Bucket
 from crowdtree.server.store.db.campaign_row import get_campaign
-from crowdtree.server.store.derived import file_name
 from crowdtree.server.store.errors import Unavailable
+from crowdtree.server.store.tokens import file_name
 from tests.serving import free_port
 from tests.weblab import Lab, lab
 

@@ -12,7 +12,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.media import open_media
 from crowdtree.server.media.folder import Folder
-from crowdtree.server.store.backup.media import File
+from crowdtree.server.store.backup import File
 
 OLD, NEW, OTHER = File(1, "0.png"), File(1, "1.png"), File(2, "2.png")
 

@@ -14,9 +14,9 @@ import sqlalchemy as sa
 
 import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
-from crowdtree.server.store import Next, Store, Submit, Transaction
+from crowdtree.server.store import Next, Store, Submit, Transaction, tokens
 from crowdtree.server.store.db.tables import answers, budgets, credentials, labels, leases
-from crowdtree.server.store.owner import campaigns, people, tokens
+from crowdtree.server.store.owner import campaigns, people
 from crowdtree.server.store.queries.workers import listed_workers
 from crowdtree.server.store.replay.verify import verify
 from crowdtree.server.store.serving import assign

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import PlanPolicy
-from crowdtree.server.store import Next, NotFound, Refused, Store
+from crowdtree.server.store import Next, NotFound, Refused, Store, tokens
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.audits.report import (
     audit_report,
@@ -26,7 +26,7 @@ from crowdtree.server.store.audits.report import (
 from crowdtree.server.store.audits.stored import AuditCache, latest_audit
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import audits, checks, items, labels
-from crowdtree.server.store.owner import campaigns, tokens
+from crowdtree.server.store.owner import campaigns
 from crowdtree.server.store.queries.export import label_rows
 from crowdtree.server.store.replay.verify import verify
 from tests.storelab import filled, maintain, work

@@ -19,9 +19,11 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.media.folder import Folder
 from crowdtree.server.store import Store
-from crowdtree.server.store.backup import back_up, restore, restoring
+from crowdtree.server.store import restore as restoring
+from crowdtree.server.store.backup import back_up
 from crowdtree.server.store.db.tables import answers, metadata
 from crowdtree.server.store.replay.verify import verify
+from crowdtree.server.store.restore import restore
 from tests.storelab import Small, filled, work
 
 
@@ -131,7 +133,7 @@ def test_a_database_with_rows_is_replaced_only_if_asked(
 def test_a_database_that_a_server_has_open_is_left_alone(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crowdtree.server.store.backup.restoring.DISCONNECTING", 1)
+    monkeypatch.setattr("crowdtree.server.store.restore.DISCONNECTING", 1)
     campaign = Small(url=url)
     back_up(url, None, tmp_path / "a.backup")
     with pytest.raises(CrowdtreeError, match="stop the server first"):

@@ -18,7 +18,7 @@ from crowdtree.server.settings.model import Settings
 from crowdtree.server.store import NotFound, Store
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.owner import campaigns, people
-from crowdtree.server.store.owner.joining import Visitor, join
+from crowdtree.server.store.owner.people import Visitor, join
 from crowdtree.server.store.replay.verify import verify
 from tests.serving import Postgres
 from tests.storelab import change, filled, plan_policy, spent

@@ -20,14 +20,14 @@ from crowdtree.server.rules.runner import Runner
 from crowdtree.server.rules.wrong_table import WrongTable
 from crowdtree.server.store import Next, Store, Submit
 from crowdtree.server.store.audits import checking
-from crowdtree.server.store.audits.feeding import calibrate
+from crowdtree.server.store.audits.checking import calibrate
 from crowdtree.server.store.audits.report import audit_summary, certificate
 from crowdtree.server.store.audits.stored import latest_audit, read_audits
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import audits, labels
 from crowdtree.server.store.owner import campaigns
 from crowdtree.server.store.queries.export import label_rows
-from crowdtree.server.store.queries.revisions import list_revisions
+from crowdtree.server.store.queries.progress import list_revisions
 from crowdtree.server.store.replay.verify import verify
 from crowdtree.server.webhooks.hooks import add_hook
 from tests.storelab import filled, maintain

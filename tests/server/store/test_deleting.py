@@ -14,14 +14,14 @@ import sqlalchemy as sa
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.media import open_media
 from crowdtree.server.reasons import WorkerReason
-from crowdtree.server.store import Next, NotFound, Refused, Store, Submit
+from crowdtree.server.store import Next, NotFound, Refused, Store, Submit, tokens
 from crowdtree.server.store.audits import checking
-from crowdtree.server.store.corrections.excluding import exclude
+from crowdtree.server.store.corrections.exclusions import exclude
 from crowdtree.server.store.db.activity import list_activity, note
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import judgements, metadata, workers
-from crowdtree.server.store.owner import campaigns, deleting, joining, people, tokens
-from crowdtree.server.store.owner.joining import Visitor
+from crowdtree.server.store.owner import campaigns, deleting, people
+from crowdtree.server.store.owner.people import Visitor
 from crowdtree.server.store.replay.verify import verify
 from crowdtree.server.web.services.deleting import delete_campaign, erase_worker
 from crowdtree.server.webhooks import hooks
@@ -51,7 +51,7 @@ def joined(store: Store, number: int) -> tuple[int, str]:
     def join(connection: sa.Connection) -> str:
         campaign = get_campaign(connection, number)
         now = store.clock()
-        return joining.join(connection, campaign, campaign.make_policy(), visitor, now, 1e9)
+        return people.join(connection, campaign, campaign.make_policy(), visitor, now, 1e9)
 
     token = tokens.hashed(store.write(join))
     _, worker = store.read(lambda c: tokens.worker_of(c, token, store.clock()))

@@ -23,9 +23,9 @@ from crowdtree.policies import AdaptivePolicy
 from crowdtree.server.reasons import CampaignReason, WorkerReason
 from crowdtree.server.rules import revised_items
 from crowdtree.server.store import Next, NotFound, Refused
-from crowdtree.server.store.corrections import preview as previews
-from crowdtree.server.store.corrections.excluding import exclude, include
-from crowdtree.server.store.corrections.reopening import items_of_tasks, reopen
+from crowdtree.server.store.corrections import exclusions as previews
+from crowdtree.server.store.corrections.exclusions import exclude, include
+from crowdtree.server.store.corrections.items import items_of_tasks, reopen
 from crowdtree.server.store.db.activity import list_activity
 from crowdtree.server.store.db.tables import (
     answers,

@@ -20,14 +20,13 @@ from crowdtree.server.rules.trust import Trust
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.store import Next, NotFound
 from crowdtree.server.store.audits import checking
-from crowdtree.server.store.audits.feeding import checked_truths
+from crowdtree.server.store.audits.checking import checked_truths
 from crowdtree.server.store.audits.report import audit_summary, coverage
-from crowdtree.server.store.corrections import withdrawing
+from crowdtree.server.store.corrections import items as withdrawing
 from crowdtree.server.store.corrections.editing import edit_item, edit_texts
-from crowdtree.server.store.corrections.labelling import correct
+from crowdtree.server.store.corrections.items import correct
 from crowdtree.server.store.db.activity import list_activity
 from crowdtree.server.store.db.campaign_row import get_campaign, touch
-from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import (
     answers,
     campaigns,
@@ -38,11 +37,11 @@ from crowdtree.server.store.db.tables import (
     workers,
 )
 from crowdtree.server.store.owner import campaigns as owner
-from crowdtree.server.store.owner.drafts import discard
-from crowdtree.server.store.owner.tokens import hashed
-from crowdtree.server.store.queries.export import label_rows
-from crowdtree.server.store.queries.payments import payment_rows
+from crowdtree.server.store.owner.deleting import discard
+from crowdtree.server.store.queries.export import label_rows, payment_rows
 from crowdtree.server.store.queries.progress import progress
+from crowdtree.server.store.tokens import hashed
+from crowdtree.server.store.types import ItemStatus
 from tests.server.store.test_excluding import HASTY, Court, slowly
 from tests.server.store.test_revising import STRICT, TABLE, policies
 from tests.storelab import join_openly

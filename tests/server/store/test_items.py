@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree.server.store.owner import drafts
+from crowdtree.server.store.owner import deleting
 from crowdtree.server.store.queries.items import PAGE, ItemListing, divided, some_items
 from tests.storelab import Small, plan_policy
 
@@ -17,7 +17,7 @@ from tests.storelab import Small, plan_policy
 def test_divided_votes_come_first(small: Callable[..., Small]) -> None:
     one = small(rows=2)
     plan = plan_policy()
-    one.store.write(lambda c: drafts.change_policy(c, one.number, plan, 0.0))
+    one.store.write(lambda c: deleting.change_policy(c, one.number, plan, 0.0))
     one.start()
     people_ = [one.worker() for _ in range(4)]
     assert plan.plan.votes[0] == 5

@@ -18,19 +18,22 @@ pytest.importorskip(
 
 import crowdtree as ct
 from crowdtree.campaign import events as ev
-from crowdtree.campaign.reasons import Outcome, Reason
+from crowdtree.campaign.events import Outcome, Reason
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.store.db import statements as sql
-from crowdtree.server.store.db.states import ItemStatus, LeaseState
-from crowdtree.server.store.replay.rows import StoredItem
+from crowdtree.server.store.replay.items import StoredItem
 from crowdtree.server.store.replay.verify import Folded
 from crowdtree.server.store.serving.answering import follow
-from crowdtree.server.store.serving.cache import ServingCache
-from crowdtree.server.store.serving.campaign import Revisions, ServedCampaign, questions_of
-from crowdtree.server.store.serving.changes import Changes
+from crowdtree.server.store.serving.campaign import (
+    Revisions,
+    ServedCampaign,
+    ServingCache,
+    questions_of,
+)
 from crowdtree.server.store.serving.item import LoadedItem, load_view
-from crowdtree.server.store.serving.settle import catch_up, record, settle
+from crowdtree.server.store.serving.settle import Changes, catch_up, record, settle
+from crowdtree.server.store.types import ItemStatus, LeaseState
 
 TABLE = ct.example("table1")
 POLICIES: dict[str, list[Any]] = {

@@ -26,10 +26,9 @@ from crowdtree.server.rules.runner import Runner
 from crowdtree.server.rules.stalled_items import AWAY_SECONDS, Findings, StalledItems
 from crowdtree.server.rules.trust import Trust
 from crowdtree.server.settings.model import Settings
-from crowdtree.server.store import ExpireLeases, Next, Store, Submit
-from crowdtree.server.store.corrections.excluding import exclude, include
-from crowdtree.server.store.corrections.labelling import correct
-from crowdtree.server.store.corrections.reopening import reopen
+from crowdtree.server.store import ExpireLeases, Next, Store, Submit, tokens
+from crowdtree.server.store.corrections.exclusions import exclude, include
+from crowdtree.server.store.corrections.items import correct, reopen
 from crowdtree.server.store.db.activity import list_activity
 from crowdtree.server.store.db.campaign_row import get_campaign, tally, touch
 from crowdtree.server.store.db.tables import (
@@ -45,7 +44,7 @@ from crowdtree.server.store.db.tables import (
 )
 from crowdtree.server.store.db.tables import campaigns as status_of
 from crowdtree.server.store.errors import Refused
-from crowdtree.server.store.owner import campaigns, people, tokens
+from crowdtree.server.store.owner import campaigns, people
 from crowdtree.server.store.owner.deleting import erase_worker
 from crowdtree.server.store.replay.verify import verify
 from crowdtree.simulation import Crowd, simulate

@@ -11,9 +11,9 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 
 from crowdtree.core.errors import CrowdtreeError
-from crowdtree.server.store import NotFound, Store
+from crowdtree.server.store import NotFound, Store, tokens
 from crowdtree.server.store.db.activity import ORIGIN, Origin, list_activity, list_people
-from crowdtree.server.store.owner import owners, tokens
+from crowdtree.server.store.owner import owners
 from tests.weblab import Clock
 
 

@@ -23,11 +23,10 @@ from crowdtree.server.rules import revised_items
 from crowdtree.server.rules.runner import Runner
 from crowdtree.server.rules.stalled_items import StalledItems
 from crowdtree.server.rules.wrong_table import WrongTable
-from crowdtree.server.store import ExpireLeases, Next, Refused, Store, Submit
+from crowdtree.server.store import ExpireLeases, Next, Refused, Store, Submit, tokens
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import list_activity
 from crowdtree.server.store.db.sql import fetch
-from crowdtree.server.store.db.states import LeaseState
 from crowdtree.server.store.db.tables import (
     answers,
     campaigns,
@@ -42,15 +41,16 @@ from crowdtree.server.store.db.tables import (
     workers,
 )
 from crowdtree.server.store.owner import campaigns as owner
-from crowdtree.server.store.owner import people, tokens
+from crowdtree.server.store.owner import people
 from crowdtree.server.store.owner.revisions import revise
 from crowdtree.server.store.queries.export import label_rows
-from crowdtree.server.store.queries.revisions import list_revisions
+from crowdtree.server.store.queries.progress import list_revisions
 from crowdtree.server.store.reliability import level_of
 from crowdtree.server.store.replay.verify import verify
-from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.campaign import ServingCache
 from crowdtree.server.store.serving.item import ServedCampaign
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+from crowdtree.server.store.types import LeaseState
 from tests.short import settings_of
 from tests.storelab import MAINTENANCE, games
 from tests.weblab import ALONE, Clock, delivered

@@ -19,11 +19,11 @@ import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.rules.runner import Runner
 from crowdtree.server.settings.presets import settings_for
-from crowdtree.server.store import Next, Store, Submit
+from crowdtree.server.store import Next, Store, Submit, tokens
 from crowdtree.server.store.db.activity import list_activity
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import items, labels, workers
-from crowdtree.server.store.owner import campaigns, tokens
+from crowdtree.server.store.owner import campaigns
 from crowdtree.server.store.replay.verify import verify
 from tests.storelab import join_openly
 from tests.weblab import Clock

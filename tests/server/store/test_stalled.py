@@ -22,13 +22,14 @@ from crowdtree.server.store import (
     Next,
     Store,
     Submit,
+    tokens,
 )
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import (
     labels,
     workers,
 )
-from crowdtree.server.store.owner import campaigns, people, tokens
+from crowdtree.server.store.owner import campaigns, people
 from crowdtree.server.store.queries.progress import progress
 from crowdtree.server.store.replay.verify import verify
 from tests.short import settings_of

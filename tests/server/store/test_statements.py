@@ -24,7 +24,7 @@ from crowdtree.server.store.db.engine import ensure_tables, is_sqlite, make_engi
 from crowdtree.server.store.db.sql import Query, fetch_sorted
 from crowdtree.server.store.db.tables import leases
 from crowdtree.server.store.queries import monitor_log
-from crowdtree.server.store.replay import plan_fold, rows
+from crowdtree.server.store.replay import items, plan_fold
 
 
 def test_next_examines_few_rows_of_a_large_table(tmp_path: Path) -> None:
@@ -44,7 +44,13 @@ def test_next_examines_few_rows_of_a_large_table(tmp_path: Path) -> None:
 
 def test_a_page_of_items_is_read_without_going_through_the_campaign(tmp_path: Path) -> None:
     values = {"campaign": 1, "after": 5, "most": 9, "first": 5, "last": 9}
-    pages = (rows.ITEMS_AFTER, monitor_log.ITEMS, plan_fold.LINES, plan_fold.LABELS, plan_fold.OPEN)
+    pages = (
+        items.ITEMS_AFTER,
+        monitor_log.ITEMS,
+        plan_fold.LINES,
+        plan_fold.LABELS,
+        plan_fold.OPEN,
+    )
     with Store(f"sqlite:///{tmp_path / 'x.db'}").opened() as store:
         for statement in pages:
             plan = store.read(
@@ -93,7 +99,7 @@ def queries(namespace: Any) -> Iterator[tuple[str, Query[Any]]]:
 
 
 RULES = (held_labels, reliability, stalled_items, trust, wrong_table)
-MODULES = (sql, assignment, *RULES, monitor_log, rows)
+MODULES = (sql, assignment, *RULES, monitor_log, items)
 QUERIES = sorted({name: query for module in MODULES for name, query in queries(module)}.items())
 CHOICES = [(f"CHOOSE {key}", query) for key, query in assignment.CHOOSE.items()]
 POSTGRESQL_ONLY = ("OFFERS", "NEW_ITEMS", "TAKE_OFFERS", "START_ITEMS", "SNAPSHOT")

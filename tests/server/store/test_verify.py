@@ -16,7 +16,7 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.core.calibration import Calibration
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
-from crowdtree.server.store import ExpireLeases, Next, Store, Submit
+from crowdtree.server.store import ExpireLeases, Next, Store, Submit, tokens
 from crowdtree.server.store.db.tables import (
     activity,
     answers,
@@ -29,7 +29,7 @@ from crowdtree.server.store.db.tables import (
     tallies,
     workers,
 )
-from crowdtree.server.store.owner import campaigns, people, tokens
+from crowdtree.server.store.owner import campaigns, people
 from crowdtree.server.store.replay import verify as verify_module
 from crowdtree.server.store.replay.verify import verify
 from tests.short import settings_of

@@ -22,10 +22,9 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import AdaptivePolicy
-from crowdtree.server.store import Next, Store, Submit, Transaction, Unavailable
+from crowdtree.server.store import Next, Store, Submit, Transaction, Unavailable, tokens
 from crowdtree.server.store.db.sql import transaction
 from crowdtree.server.store.db.tables import answers, items
-from crowdtree.server.store.owner import tokens
 from crowdtree.server.store.replay.verify import verify
 from crowdtree.server.store.serving import flush, writer
 from tests.serving import Postgres

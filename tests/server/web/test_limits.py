@@ -13,8 +13,7 @@ from tests import aside
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree.server.store import Store
-from crowdtree.server.store.owner import tokens
+from crowdtree.server.store import Store, tokens
 from crowdtree.server.web import limits
 from tests.live_server import LiveServer, live_server
 

@@ -14,8 +14,8 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import crowdtree as ct
 from crowdtree.policies import PlanPolicy
 from crowdtree.server.settings.model import Settings
-from crowdtree.server.store import ExpireLeases, Store
-from crowdtree.server.store.owner import campaigns, people, tokens
+from crowdtree.server.store import ExpireLeases, Store, tokens
+from crowdtree.server.store.owner import campaigns, people
 from tests.live_server import LiveServer, live_server
 from tests.serving import Client
 from tests.weblab import until

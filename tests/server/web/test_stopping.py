@@ -19,8 +19,8 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import crowdtree as ct
 from crowdtree.policies import PlanPolicy
 from crowdtree.server.settings.model import Settings
-from crowdtree.server.store import Next, Store
-from crowdtree.server.store.owner import campaigns, people, tokens
+from crowdtree.server.store import Next, Store, tokens
+from crowdtree.server.store.owner import campaigns, people
 from tests.serving import Client, free_port
 
 

@@ -20,9 +20,7 @@ import sqlalchemy as sa
 from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.store import Store
 from crowdtree.server.store.db import statements as sql
-from crowdtree.server.store.db.activity import list_activity, note
-from crowdtree.server.store.db.events import EVENTS
-from crowdtree.server.store.db.labels import write_labels
+from crowdtree.server.store.db.activity import EVENTS, list_activity, note, write_labels
 from crowdtree.server.store.db.tables import deliveries, labels
 from crowdtree.server.store.owner import campaigns
 from crowdtree.server.webhooks import hooks, outbox

@@ -48,7 +48,7 @@ def audit_verb(
         if bound is not None:
             store.write(lambda c: checking.start(c, number, bound, store.clock(), confidence))
         if calibrate:
-            feeding = import_server("crowdtree.server.store.audits.feeding")
+            feeding = import_server("crowdtree.server.store.audits.checking")
             store.write(lambda c: feeding.calibrate(c, store.audits, number, store.clock()))
         token = ""
         if link is not None:

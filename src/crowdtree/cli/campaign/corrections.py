@@ -53,10 +53,10 @@ def exclude_verb(
     people, start = [worker_number(text) for text in workers], _time(since)
     with opened(database) as store:
         if dry_run:
-            preview = import_server("crowdtree.server.store.corrections.preview").preview
+            preview = import_server("crowdtree.server.store.corrections.exclusions").preview
             found = store.read(partial(preview, number=number, workers=people, since=start))
             return render.emit(as_json, found, found["text"])
-        exclude = import_server("crowdtree.server.store.corrections.excluding").exclude
+        exclude = import_server("crowdtree.server.store.corrections.exclusions").exclude
         options = {"since": start, "reason": reason.strip(), "block": block}
         made = store.write(
             partial(exclude, number=number, workers=people, now=store.clock(), **options)
@@ -84,10 +84,10 @@ def include_verb(
     people = [worker_number(text) for text in workers]
     with opened(database) as store:
         if dry_run:
-            preview = import_server("crowdtree.server.store.corrections.preview").preview
+            preview = import_server("crowdtree.server.store.corrections.exclusions").preview
             found = store.read(partial(preview, number=number, workers=people, lift=True))
             return render.emit(as_json, found, found["text"])
-        include = import_server("crowdtree.server.store.corrections.excluding").include
+        include = import_server("crowdtree.server.store.corrections.exclusions").include
         made = store.write(
             partial(
                 include, number=number, workers=people, now=store.clock(), reason=reason.strip()

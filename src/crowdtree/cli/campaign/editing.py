@@ -97,7 +97,7 @@ def edit_verb(
     columns = _pairs(values or [], "--column")
     if not columns:
         raise CrowdtreeError("edit: expected --column, such as text='A small bird'")
-    common = import_server("crowdtree.server.store.corrections.common")
+    common = import_server("crowdtree.server.store.corrections.items")
     editing = import_server("crowdtree.server.store.corrections.editing")
     with opened(database) as store:
         item = store.read(lambda c: common.find_items(c, number, [task]))[0].id

@@ -31,7 +31,7 @@ def sign_link_verb(
 
       crowdtree campaign sign-link 1 https://label.example/join/TOKEN ann bob
     """
-    derived = import_server("crowdtree.server.store.derived")
+    derived = import_server("crowdtree.server.store.tokens")
     rows = import_server("crowdtree.server.store.db.campaign_row")
     with opened(database) as store:
         campaign = store.read(lambda c: rows.get_campaign(c, number))

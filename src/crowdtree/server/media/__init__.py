@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 from typing import Protocol
 
-from crowdtree.server.store.backup.media import File, Media
+from crowdtree.server.store.backup import File, Media
 from crowdtree.server.store.db.campaign_row import Campaign
-from crowdtree.server.store.derived import file_name
+from crowdtree.server.store.tokens import file_name
 
 GIVEN_NAME = re.compile(r"[0-9a-f]{16}(\.\w+)?", re.ASCII)
 """Names that workers get look like this; other files may too."""

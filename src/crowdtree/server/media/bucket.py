@@ -19,7 +19,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from crowdtree.core.errors import CrowdtreeError, needing, one_line
-from crowdtree.server.store.backup.media import File, Write
+from crowdtree.server.store.backup import File, Write
 from crowdtree.server.store.errors import Unavailable
 
 SIGNED_SECONDS = 900

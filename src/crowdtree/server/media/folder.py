@@ -13,7 +13,7 @@ from typing import IO
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.io.private import make_private, open_private, private_folder
-from crowdtree.server.store.backup.media import File, Write
+from crowdtree.server.store.backup import File, Write
 
 
 class Folder:

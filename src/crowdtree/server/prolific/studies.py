@@ -11,10 +11,10 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.prolific.client import Client, Json, ProlificError, StudyAction, whole
 from crowdtree.server.prolific.ledger import Ledger, look, put, record
 from crowdtree.server.prolific.study import StudyRequest, settings_after, study_body, written
-from crowdtree.server.store import Store
+from crowdtree.server.store import Store, tokens
 from crowdtree.server.store.db.campaign_row import Campaign
 from crowdtree.server.store.db.tables import credentials
-from crowdtree.server.store.owner import people, tokens
+from crowdtree.server.store.owner import people
 from crowdtree.server.store.owner.campaigns import change_settings
 from crowdtree.server.store.types import JsonObject
 

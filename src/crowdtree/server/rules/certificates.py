@@ -9,29 +9,27 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.audit.words import sum_up
-from crowdtree.campaign.events import Checked
-from crowdtree.campaign.reasons import Cause, Reason
+from crowdtree.campaign.events import Cause, Checked, Reason
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import percent, plural
 from crowdtree.policies.adaptive import asking_until
 from crowdtree.server.reasons import CampaignReason
-from crowdtree.server.rules.overview import Note, Overview
+from crowdtree.server.rules.rule import Note, Overview
 from crowdtree.server.store.audits import checking
-from crowdtree.server.store.audits.feeding import calibrated, checked_truths
+from crowdtree.server.store.audits.checking import calibrated, checked_truths
 from crowdtree.server.store.audits.report import audit_summary
 from crowdtree.server.store.audits.stored import AuditCache, AuditRow, certified, latest_audit
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign, tally
 from crowdtree.server.store.db.sql import run_many
 from crowdtree.server.store.db.statements import relearn
-from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import budgets, checks, items, labels
 from crowdtree.server.store.owner.revisions import revise
-from crowdtree.server.store.queries.revisions import list_revisions
-from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.queries.progress import list_revisions
+from crowdtree.server.store.serving.campaign import ServingCache
 from crowdtree.server.store.serving.settle import record, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
-from crowdtree.server.store.types import AnyPolicy, JsonObject
+from crowdtree.server.store.types import AnyPolicy, ItemStatus, JsonObject
 
 MOST_ROUNDS = 3
 """How often a campaign asks again because an audit found too many wrong labels."""

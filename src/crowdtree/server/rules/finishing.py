@@ -1,4 +1,4 @@
-"""Finishing campaigns: by the owner's wish, or when everything is labelled."""
+"""Finishing campaigns whose items are all labelled, and pausing those whose budget is spent."""
 
 from __future__ import annotations
 
@@ -8,24 +8,22 @@ from typing import cast
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign.events import Concluded
-from crowdtree.campaign.reasons import Reason
+from crowdtree.campaign.events import Concluded, Reason
 from crowdtree.learning.trust import MAJORITY
 from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.rules.certificates import Certifying, FinishCheck, notes_on_certificate
-from crowdtree.server.rules.overview import Note, Overview
-from crowdtree.server.rules.rule import Rule
+from crowdtree.server.rules.rule import Note, Overview, Rule
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import Campaign, CampaignStatus, get_campaign, tally
 from crowdtree.server.store.db.sql import Sql, exists, fetch_ids
 from crowdtree.server.store.db.statements import CampaignState
-from crowdtree.server.store.db.states import ItemStatus, in_states
-from crowdtree.server.store.db.tables import campaigns
+from crowdtree.server.store.db.tables import budgets, campaigns
 from crowdtree.server.store.owner.campaigns import set_status
-from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.campaign import ServingCache
 from crowdtree.server.store.serving.settle import record, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+from crowdtree.server.store.types import ItemStatus, in_states
 
 OPEN_AT_ONCE = 200
 NEW_AT_ONCE = 5000
@@ -230,3 +228,44 @@ def _set_aside_by_people(connection: Connection, number: int) -> str:
     if sum(count.values()) <= labelled:
         return ""
     return " or ".join(words for words, items in count.items() if items)
+
+
+class Budget(Rule[int]):
+    """Pauses campaigns whose budget is spent."""
+
+    name = "budget"
+
+    def look(self, connection: Connection, campaign: CampaignState) -> int | None:
+        """Find out whether the budget is spent; returns the price of an answer then."""
+        settings = self.cache.campaign(connection, campaign).settings
+        if settings.money.budget is None or is_over(connection, self.cache, campaign):
+            return None
+        price = settings.money.price_micros
+        return price if _is_spent(connection, campaign.id, price) else None
+
+    @classmethod
+    def notes(cls, overview: Overview) -> Iterator[Note]:
+        """A budget below the expected cost."""
+        budget, cost = overview.progress["budget"], overview.cost or overview.progress["spent"]
+        if budget is None or cost <= 1.02 * budget or overview.campaign.status == "finished":
+            return
+        text = (
+            f"The budget of {overview.money(budget)} will not be enough: about "
+            f"{overview.money(cost)} will be needed."
+        )
+        yield Note(text, f"{overview.link}/share#payment", "Change the budget")
+
+    def apply(self, connection: Connection, campaign: CampaignState, finding: int) -> bool:
+        """Pause the campaign."""
+        if _is_spent(connection, campaign.id, finding):
+            now, reason = self.clock(), CampaignReason.BUDGET_SPENT
+            set_status(connection, campaign.id, "paused", now, reason, actor="server")
+            note(connection, now, "budget spent", campaign.id, actor="server")
+        return False
+
+
+def _is_spent(connection: Connection, campaign_id: int, price: int) -> bool:
+    """Whether nothing is left for another answer, and nobody holds a question that is paid."""
+    mine = sa.select(budgets).where(budgets.c.campaign_id == campaign_id)
+    row = connection.execute(mine).one_or_none()
+    return row is not None and not row.reserved and row.spent + price > row.cap

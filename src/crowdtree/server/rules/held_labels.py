@@ -10,14 +10,13 @@ from sqlalchemy.engine import Connection
 from crowdtree.campaign.events import Released
 from crowdtree.campaign.fold import extend
 from crowdtree.core.text import plural
-from crowdtree.server.rules.overview import Note, Overview
-from crowdtree.server.rules.rule import Rule
+from crowdtree.server.rules.rule import Note, Overview, Rule
 from crowdtree.server.store.db.sql import Query, Sql, fetch, fetch_ids
 from crowdtree.server.store.db.statements import CampaignState
-from crowdtree.server.store.db.states import ItemStatus
-from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.campaign import ServingCache
 from crowdtree.server.store.serving.settle import is_held_back, record, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+from crowdtree.server.store.types import ItemStatus
 
 AT_ONCE = 100
 

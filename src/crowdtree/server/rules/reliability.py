@@ -24,8 +24,7 @@ from crowdtree.server.store.db.statements import (
     WorkerRecord,
     relearn,
 )
-from crowdtree.server.store.db.states import ItemStatus
-from crowdtree.server.store.db.worker_status import change_status
+from crowdtree.server.store.owner.people import change_status
 from crowdtree.server.store.reliability import (
     expected_right,
     outcome_counts,
@@ -33,6 +32,7 @@ from crowdtree.server.store.reliability import (
     used_skill,
 )
 from crowdtree.server.store.serving.campaign import ServedCampaign
+from crowdtree.server.store.types import ItemStatus
 
 AT_ONCE = 1000
 """Judgements of one transaction, for which answers wait some 10 ms. Records that are recomputed

@@ -13,12 +13,11 @@ from crowdtree.server.rules.rule import Rule
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.sql import Sql, exists, fetch, fetch_ids, run_many
 from crowdtree.server.store.db.statements import CampaignState, relearn
-from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import revisions, workers
 from crowdtree.server.store.owner.campaigns import pause_finished
-from crowdtree.server.store.serving.cache import ServingCache
-from crowdtree.server.store.serving.campaign import ServedCampaign
+from crowdtree.server.store.serving.campaign import ServedCampaign, ServingCache
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+from crowdtree.server.store.types import ItemStatus
 
 AT_ONCE = 200
 LOADED_AT_ONCE = 10

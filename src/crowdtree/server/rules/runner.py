@@ -1,4 +1,4 @@
-"""Running the rules: each gets its turn, and none is stopped by the failure of another."""
+"""The rules and their turns: none is stopped by the failure of another."""
 
 from __future__ import annotations
 
@@ -10,10 +10,29 @@ from typing import Any
 
 import numpy as np
 
-from crowdtree.server.rules.registry import RULES
+from crowdtree.server.rules.finishing import Budget, Finishing
+from crowdtree.server.rules.held_labels import HeldLabels
+from crowdtree.server.rules.reliability import Reliability
+from crowdtree.server.rules.revised_items import RevisedItems
 from crowdtree.server.rules.rule import Rule
+from crowdtree.server.rules.stalled_items import StalledItems
+from crowdtree.server.rules.trust import Trust
+from crowdtree.server.rules.wrong_table import WrongTable
 from crowdtree.server.store import Store, Unavailable
-from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.campaign import ServingCache
+
+RULES: tuple[type[Rule[Any]], ...] = (
+    Reliability,
+    WrongTable,
+    RevisedItems,
+    Trust,
+    HeldLabels,
+    StalledItems,
+    Finishing,
+    Budget,
+)
+"""To add a rule, write its module and list it here."""
+
 
 log = logging.getLogger("crowdtree.server.rules")
 MAX_PAUSE = 60.0

@@ -21,23 +21,20 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign.events import Concluded
+from crowdtree.campaign.events import Concluded, Outcome, Reason
 from crowdtree.campaign.fold import extend
-from crowdtree.campaign.reasons import Outcome, Reason
 from crowdtree.core.text import duration, plural
-from crowdtree.server.rules.overview import Note, Overview
-from crowdtree.server.rules.rule import Rule
+from crowdtree.server.rules.rule import Note, Overview, Rule
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.assignment import AGAIN
 from crowdtree.server.store.db.sql import Query, Sql, fetch, fetch_ids, run, run_many
 from crowdtree.server.store.db.statements import CampaignState
-from crowdtree.server.store.db.states import ItemStatus, LeaseState
 from crowdtree.server.store.db.tables import waiting
-from crowdtree.server.store.serving.cache import ServingCache
-from crowdtree.server.store.serving.campaign import ServedCampaign, questions_of
+from crowdtree.server.store.serving.campaign import ServedCampaign, ServingCache, questions_of
 from crowdtree.server.store.serving.item import LoadedItem, lines_of, load_view
 from crowdtree.server.store.serving.settle import is_held_back, record, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+from crowdtree.server.store.types import ItemStatus, LeaseState
 
 AWAY_SECONDS = 900.0
 """A worker who was not seen for this long is not present."""

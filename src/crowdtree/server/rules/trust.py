@@ -16,17 +16,16 @@ from crowdtree.learning.trust import Answered, Suspicion, assess
 from crowdtree.learning.trust import Trust as Assessment
 from crowdtree.server.reasons import WorkerReason
 from crowdtree.server.rules.held_labels import EVIDENCE, Evidence
-from crowdtree.server.rules.overview import Note, Overview
-from crowdtree.server.rules.rule import Rule
-from crowdtree.server.store.corrections.excluding import exclude
+from crowdtree.server.rules.rule import Note, Overview, Rule
+from crowdtree.server.store.corrections.exclusions import exclude
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import get_campaign, touch
 from crowdtree.server.store.db.sql import Query, fetch, fetch_sorted
 from crowdtree.server.store.db.statements import CampaignState
 from crowdtree.server.store.db.tables import workers
-from crowdtree.server.store.db.worker_status import change_status
+from crowdtree.server.store.owner.people import change_status
 from crowdtree.server.store.queries.monitor_log import tested, tested_policy
-from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.campaign import ServingCache
 
 VOUCHED = ("invited", "owner")
 """Why workers are known for whom the owner vouches; the second are never suspected."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign.reasons import Cause
+from crowdtree.campaign.events import Cause
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies.monitor import GROWTH, Finding, Monitor, Occasion, Revision
 from crowdtree.policies.revising import table_of
@@ -36,8 +36,7 @@ from crowdtree.server.store.queries.monitor_log import (
     tested,
     tested_policy,
 )
-from crowdtree.server.store.serving.cache import ServingCache
-from crowdtree.server.store.serving.campaign import ServedCampaign
+from crowdtree.server.store.serving.campaign import ServedCampaign, ServingCache
 
 AT_ONCE = 1000
 SECONDS_AT_ONCE = 0.1

@@ -3,12 +3,13 @@
 ========================= =====================================================================
 ``store.db``              engine, tables, statements with their row types
 ``store.serving``         workers: questions out, answers in, in batches of one transaction
-``store.owner``           owners: campaigns, drafts, workers, tokens
+``store.owner``           owners: campaigns, drafts, workers, revisions
 ``store.queries``         read-only queries for pages, downloads and the API
 ``store.audits``          audits: items to check out, results in, what is certified
 ``store.corrections``     excluded answers, labels by hand, items edited, withdrawn, reopened
 ``store.replay``          verification: fold the log again and compare all that is stored
-``store.backup``          all tables and media in one file, and back
+``store.backup``          all tables and media in one file; ``store.restore`` brings them back
+``store.tokens``          who somebody is, and what follows from the secret of a campaign
 ========================= =====================================================================
 """
 
@@ -38,7 +39,7 @@ from crowdtree.server.store.errors import (
     is_outage,
     unavailable,
 )
-from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.campaign import ServingCache
 from crowdtree.server.store.serving.commands import (
     Command,
     ExpireLeases,

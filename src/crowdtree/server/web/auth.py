@@ -20,9 +20,10 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, Request, Response
 
+from crowdtree.server.store import tokens
 from crowdtree.server.store.db.activity import ORIGIN, Origin
-from crowdtree.server.store.owner import owners, tokens
-from crowdtree.server.store.owner.tokens import OwnerRole
+from crowdtree.server.store.owner import owners
+from crowdtree.server.store.tokens import OwnerRole
 from crowdtree.server.web.errors import HttpError
 from crowdtree.server.web.limits import client_address
 from crowdtree.server.web.requests import state_of

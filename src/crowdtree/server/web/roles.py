@@ -8,7 +8,7 @@ manage people and delete data; secrets (keys, addresses of webhooks) are not for
 from __future__ import annotations
 
 from crowdtree.server.store.owner.owners import may
-from crowdtree.server.store.owner.tokens import OwnerRole
+from crowdtree.server.store.tokens import OwnerRole
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 ROUTES: dict[str, OwnerRole] = {

@@ -26,7 +26,7 @@ from crowdtree.server.media import open_media
 from crowdtree.server.store import Store
 from crowdtree.server.store.db.activity import COMMAND_LINE, acting
 from crowdtree.server.store.owner import owners
-from crowdtree.server.store.owner.tokens import ROOT
+from crowdtree.server.store.tokens import ROOT
 from crowdtree.server.web.http_server import behind_proxy, call_when_ready, http_server
 from crowdtree.server.web.logs import LogFormat, configure
 from crowdtree.server.web.processes import SHARED, allow_connections, end_with_parent

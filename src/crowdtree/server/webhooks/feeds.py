@@ -10,8 +10,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.server.store.db.activity import LABELLED, NOTED, WITHDRAWN, Event
 from crowdtree.server.store.db.campaign_row import get_campaign
-from crowdtree.server.store.db.events import LABELLED, NOTED, WITHDRAWN, Event
 from crowdtree.server.store.db.tables import activity, items, labels, webhooks, withdrawals
 from crowdtree.server.store.queries.export import label_rows
 from crowdtree.server.store.types import JsonObject

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree.server.store.owner import tokens
+from crowdtree.server.store import tokens
 from tests.weblab import Lab
 
 

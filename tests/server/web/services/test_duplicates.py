@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 from crowdtree.server.store.db.campaign_row import get_campaign
-from crowdtree.server.store.owner import duplicates
+from crowdtree.server.store.owner import campaigns
 from tests.weblab import Lab, lab
 
 ITEMS = "task,text,image,gold,place\na,one,a.png,,Rome\nb,two,missing.png,,\ng,three,,c4,\n"
@@ -28,7 +28,7 @@ def app(tmp_path: Path, url: str) -> Any:
 
 
 def test_a_duplicate_is_a_draft_with_the_same_definition(app: Lab, monkeypatch: Any) -> None:
-    monkeypatch.setattr(duplicates, "ITEMS_AT_ONCE", 2)
+    monkeypatch.setattr(campaigns, "ITEMS_AT_ONCE", 2)
     number = app.campaign(ITEMS, settings=SETTINGS)
     app.worker(number).work()
     app.post(f"/api/campaigns/{number}/join-link")

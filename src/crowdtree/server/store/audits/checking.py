@@ -1,18 +1,23 @@
-"""Start an audit, hand out items to check, and take what was found."""
+"""Start an audit, hand out items to check, record results, calibrate stated errors by them."""
 
 from __future__ import annotations
 
 import json
 import secrets
-from typing import Literal, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
+import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.audit import Audit
 from crowdtree.audit.runs import run_confidence
+from crowdtree.campaign.view import carried_skill
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.loss import Loss
+from crowdtree.core.text import plural
+from crowdtree.policies import Answer
+from crowdtree.server.store import tokens
 from crowdtree.server.store.audits.stored import (
     UNSURE,
     AuditCache,
@@ -25,15 +30,15 @@ from crowdtree.server.store.audits.stored import (
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.server.store.db.sql import exists
-from crowdtree.server.store.db.states import ItemStatus
+from crowdtree.server.store.db.sql import Query, exists, fetch
 from crowdtree.server.store.db.tables import audits, checks, credentials, items, labels
 from crowdtree.server.store.errors import NotFound, Refused
-from crowdtree.server.store.owner import tokens
 from crowdtree.server.store.owner.campaigns import MAX_NAME, storable
-from crowdtree.server.store.queries.corrections import last_corrections
-from crowdtree.server.store.queries.revisions import list_revisions
-from crowdtree.server.store.types import JsonObject
+from crowdtree.server.store.owner.revisions import revise
+from crowdtree.server.store.queries.items import last_corrections
+from crowdtree.server.store.queries.progress import list_revisions
+from crowdtree.server.store.serving.campaign import load_campaign
+from crowdtree.server.store.types import AnyPolicy, ItemStatus, JsonObject
 
 HOLD_SECONDS = 900.0
 """How long a person may hold an item before it is handed to somebody else."""
@@ -388,3 +393,72 @@ def revoke_auditor(connection: Connection, number: int, token_id: str, now: floa
     held = (checks.c.campaign_id == number, checks.c.holder == token_id)
     connection.execute(checks.update().where(*held).values(held_until=0.0))
     note(connection, now, "revoke check link", number, {"id": token_id})
+
+
+class SaidAnswer(NamedTuple):
+    """An answer about an item that was not excluded."""
+
+    id: int
+    item_id: int
+    question: int
+    value: int
+    skill: float
+
+
+ANSWERS = Query(
+    SaidAnswer,
+    """SELECT id, item_id, question, value, skill FROM answers WHERE item_id IN :ids
+    AND kind = 'answer' AND fate IN ('counted', 'surplus', 'late')
+    AND COALESCE(revised_fate, '') <> 'excluded' ORDER BY id""",
+)
+
+
+def checked_truths(connection: Connection, number: int) -> dict[int, int]:
+    """True class of every item that was checked, by item; without those nobody could tell."""
+    found = connection.execute(
+        sa.select(checks.c.item_id, checks.c.truth)
+        .where(checks.c.campaign_id == number, checks.c.truth.is_not(None))
+        .order_by(checks.c.id)
+    )
+    return dict(found.all())
+
+
+def calibrated(
+    connection: Connection, cache: AuditCache, number: int, policy: Any
+) -> tuple[AnyPolicy, int]:
+    """Calibrate a policy by the items that audits have checked; returns it, and how many they are.
+
+    They were drawn with unequal chances, and have weights accordingly.
+    """
+    row = latest_audit(connection, number)
+    truths = checked_truths(connection, number)
+    if row is None or not truths:
+        raise CrowdtreeError(f"campaign {number}: no item has been checked yet; check some first")
+    found = get_campaign(connection, number)
+    served = load_campaign(connection, number)
+    drawn = read_checks(connection, row.id, found.classes)
+    with cache.current(connection, row, drawn) as audit:
+        weights = audit.weights
+    query = sa.select(items.c.id, items.c.task).where(items.c.campaign_id == number)
+    names = dict(connection.execute(query.where(items.c.task.in_(weights))).all())
+    ids = [item for item in truths if item in names]
+    said: dict[int, list[Answer]] = {item: [] for item in ids}
+    for line in fetch(connection, ANSWERS, ids=ids):
+        skill = carried_skill(line.skill, line.id, served.present.levels)
+        said[line.item_id].append(Answer(line.question, line.value, skill))
+    truth = np.array([truths[item] for item in ids], dtype=np.int64)
+    weight = [weights[names[item]] for item in ids]
+    made = policy.calibrate_on(list(said.values()), truth, weight)
+    return policy.changed(calibration=made.to_dict()), len(ids)
+
+
+def calibrate(connection: Connection, cache: AuditCache, number: int, now: float) -> int:
+    """Revise a campaign so that its stated errors follow from what was checked.
+
+    Items whose stated error is then above the target are asked about again. Returns the number of
+    the revision.
+    """
+    present = get_campaign(connection, number, lock=True).make_policy()
+    policy, count = calibrated(connection, cache, number, present)
+    reason = {"text": f"calibrated by {plural(count, 'checked item')}", "checks": count}
+    return revise(connection, number, policy, reason, now)

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.audit import Forecast, Standing
 from crowdtree.audit.words import next_step, sum_up
-from crowdtree.campaign.reasons import Reason
+from crowdtree.campaign.events import Reason
 from crowdtree.io.audits import audit_to_dict
 from crowdtree.server.store.audits.stored import (
     AuditCache,
@@ -21,12 +21,11 @@ from crowdtree.server.store.audits.stored import (
     read_checks,
 )
 from crowdtree.server.store.db.campaign_row import get_campaign, tally
-from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import checks, item_events, items, labels
 from crowdtree.server.store.errors import NotFound
-from crowdtree.server.store.queries.corrections import BY_HAND, count_corrected
 from crowdtree.server.store.queries.export import LabelRow
-from crowdtree.server.store.types import JsonObject
+from crowdtree.server.store.queries.items import BY_HAND, count_corrected
+from crowdtree.server.store.types import ItemStatus, JsonObject
 
 FORECAST_REPLAYS = 40
 

@@ -17,14 +17,13 @@ from sqlalchemy.engine import Connection
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import short
 from crowdtree.io.items import KEYS, MOST_COLUMNS, make_item
-from crowdtree.server.store.corrections.common import EVER_ASKED, check_reason
+from crowdtree.server.store.corrections.items import EVER_ASKED, check_reason
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import Campaign, add_to_tallies, get_campaign, touch
 from crowdtree.server.store.db.sql import exists
-from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import campaigns, items, revisions
 from crowdtree.server.store.errors import NotFound
-from crowdtree.server.store.types import JsonObject
+from crowdtree.server.store.types import ItemStatus, JsonObject
 
 MAX_TEXT = 2000
 """Characters of a question's text or of a class's explanation."""

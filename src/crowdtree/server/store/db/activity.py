@@ -1,9 +1,15 @@
-"""The activity log: what owners and the server did, who it was, and from where."""
+"""The activity log: what owners and the server did, and which of it webhooks report.
+
+PostgreSQL assigns a row's id before its transaction commits: with several server processes, a
+reader can see id 8 before id 7 is committed and would then skip 7. So writers of labels and of what
+webhooks report hold a shared lock until the commit, and a reader that continues from an id waits
+for that lock once.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, NamedTuple, TypedDict, cast
@@ -11,10 +17,66 @@ from typing import Literal, NamedTuple, TypedDict, cast
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.server.store.db.events import NOTED
-from crowdtree.server.store.db.labels import hold_readers
+from crowdtree.server.store.db import statements as sql
+from crowdtree.server.store.db.engine import is_sqlite
+from crowdtree.server.store.db.sql import Sql, run, send_many
 from crowdtree.server.store.db.tables import activity
 from crowdtree.server.store.types import JsonObject
+
+HOLD_READERS = Sql("SELECT pg_advisory_xact_lock_shared(7420818)")
+WAIT_FOR_WRITERS = Sql("SELECT pg_advisory_xact_lock(7420818)")
+
+
+def write_labels(
+    connection: Connection,
+    rows: Sequence[sql.LabelLine],
+    withdrawn: Sequence[sql.Withdrawal] = (),
+) -> None:
+    """Write labels, and which ones were taken back."""
+    if rows or withdrawn:
+        hold_readers(connection)
+    send_many(connection, sql.ADD_WITHDRAWAL, (row._asdict() for row in withdrawn))
+    send_many(connection, sql.ADD_LABEL, (row._asdict() for row in rows))
+
+
+def hold_readers(connection: Connection) -> None:
+    """Have readers who continue from an id wait until the commit."""
+    if not is_sqlite(connection):
+        run(connection, HOLD_READERS)
+
+
+def wait_for_labels(connection: Connection) -> None:
+    """Wait for labels that are being written; nobody writes more until the commit."""
+    if not is_sqlite(connection):
+        run(connection, WAIT_FOR_WRITERS)
+
+
+class Event(NamedTuple):
+    """A kind of message: its name for programs, and for people."""
+
+    name: str
+    words: str
+
+
+LABELLED = Event("items.labelled", "labels")
+WITHDRAWN = Event("labels.withdrawn", "labels withdrawn")
+NOTED = {
+    "alarm": Event("table.alarm", "the answers contradict the table"),
+    "revise": Event("table.revised", "table revised"),
+    "suspect": Event("worker.suspected", "worker suspected and paused"),
+    "exclude": Event("answers.excluded", "answers excluded"),
+    "include": Event("answers.included", "answers included again"),
+    "correct": Event("label.corrected", "label corrected by hand"),
+    "certified": Event("certificate.reached", "bound certified"),
+    "out of reach": Event("certificate.out_of_reach", "bound out of reach"),
+    "skipped away": Event("campaign.skipped_away", "most items set aside, paused"),
+    "left to owner": Event("campaign.left_to_owner", "all labelled, waiting for you to finish"),
+    "finished": Event("campaign.finished", "the end"),
+}
+"""Events by the action of the activity log that they report, with its details."""
+EVENTS = {event.name: event for event in (LABELLED, WITHDRAWN, *NOTED.values())}
+"""All events by their names."""
+
 
 MAX_LISTED = 500
 SERVER = "server"

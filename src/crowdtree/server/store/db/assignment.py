@@ -11,7 +11,7 @@ from typing import NamedTuple
 from crowdtree.server.settings.model import NEVER
 from crowdtree.server.store.db.sql import Query, Sql
 from crowdtree.server.store.db.statements import ACTIVE, LIVE, TAKEN, UNFINISHED, UNREVISED, Item
-from crowdtree.server.store.db.states import ItemStatus, LeaseState, lease_token
+from crowdtree.server.store.types import ItemStatus, LeaseState, lease_token
 
 
 class HeldTask(NamedTuple):

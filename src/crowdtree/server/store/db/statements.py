@@ -16,14 +16,14 @@ from crowdtree.campaign import view
 from crowdtree.campaign.fold import NO_CLASS
 from crowdtree.policies import Label
 from crowdtree.server.store.db.sql import Many, Query, Sql
-from crowdtree.server.store.db.states import (
+from crowdtree.server.store.db.tables import metadata
+from crowdtree.server.store.types import (
     GIVEN_BACK,
     LIVE_LEASES,
     ItemStatus,
     LeaseState,
     in_states,
 )
-from crowdtree.server.store.db.tables import metadata
 
 AHEAD_SECONDS = 60.0
 """How much the clocks of two server processes may differ."""

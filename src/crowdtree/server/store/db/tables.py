@@ -14,7 +14,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 from sqlalchemy.types import TypeEngine
 
-from crowdtree.server.store.db.states import LIVE_LEASES, LeaseState
+from crowdtree.server.store.types import LIVE_LEASES, LeaseState
 
 SCHEMA_VERSION = "7"
 """To be increased with every change of the tables."""
@@ -129,7 +129,7 @@ exclusions = sa.Table(
 # What the answers say about the table of a campaign. Written only by
 # crowdtree.server.rules.wrong_table; it follows from the log and the revisions. `last_answer_id` is
 # the last line that was read, `tested` the number of the revision whose table is tested, `state`
-# what the monitor has computed from the lines so far (crowdtree.server.store.replay.monitors checks
+# what the monitor has computed from the lines so far (crowdtree.server.store.replay.audits checks
 # it).
 monitors = sa.Table(
     "monitors",

@@ -1,7 +1,9 @@
-"""Campaigns: create, rename, change settings, add items, start, pause, finish."""
+"""Campaigns: create, duplicate, change, start, pause, finish; drafts change their policy or go."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.campaign.view import check_people
 from crowdtree.core.errors import CrowdtreeError
+from crowdtree.io.items import media_names
 from crowdtree.server.languages import CLASS, EXPLANATION, NAMED, QUESTION
 from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.settings.model import Settings, about
@@ -26,10 +29,10 @@ from crowdtree.server.store.db.campaign_row import (
     touch,
 )
 from crowdtree.server.store.db.sql import exists, run_many
-from crowdtree.server.store.db.states import LIVE_LEASES, ItemStatus
 from crowdtree.server.store.db.tables import budgets, campaigns, items, leases, waiting
-from crowdtree.server.store.derived import new_secret
-from crowdtree.server.store.types import AnyPolicy
+from crowdtree.server.store.errors import Refused
+from crowdtree.server.store.tokens import new_secret
+from crowdtree.server.store.types import LIVE_LEASES, AnyPolicy, ItemStatus
 
 MOVES: dict[CampaignStatus, tuple[CampaignStatus, ...]] = {
     "running": ("draft", "paused", "finished"),
@@ -301,3 +304,120 @@ def add_items(connection: Connection, number: int, rows: Sequence[Mapping[str, o
     if new[ItemStatus.GOLD.label]:
         touch(connection, number)
     return sum(new.values())
+
+
+LENGTH = 16
+SHORT = 40
+"""Longest new value that is repeated in a refusal."""
+
+
+def _digest(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:LENGTH]
+
+
+def seen_of(values: Mapping[str, object]) -> str:
+    """Digests of the values that a form shows, for a hidden field."""
+    return json.dumps({name: _digest(value) for name, value in values.items()})
+
+
+def read_seen(text: str) -> dict[str, str]:
+    """Read what :func:`seen_of` wrote; nothing where a form does not carry it.
+
+    >>> read_seen(seen_of({"price": 0.05})).keys(), read_seen("x")
+    (dict_keys(['price']), {})
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
+
+
+def merge(
+    seen: Mapping[str, str], current: Mapping[str, object], wanted: Mapping[str, object]
+) -> dict[str, object]:
+    """The values that a form changes; refused where somebody else changed one of them too.
+
+    Parameters
+    ----------
+    seen
+        Digests of what the form showed.
+
+    Examples
+    --------
+    >>> seen = read_seen(seen_of({"price": 1, "code": "A"}))
+    >>> merge(seen, {"price": 2, "code": "A"}, {"price": 1, "code": "B"})
+    {'code': 'B'}
+    >>> merge(seen, {"price": 2, "code": "A"}, {"price": 3, "code": "A"})
+    Traceback (most recent call last):
+        ...
+    crowdtree.server.store.errors.Refused: price was changed to 2 since this page was opened;
+    nothing was \
+saved: reload the page and make your change again
+    """
+    changes = {
+        name: value for name, value in wanted.items() if seen.get(name, "") != _digest(value)
+    }
+    clashes = [
+        name
+        for name, value in changes.items()
+        if name in seen and _digest(current.get(name)) not in (seen[name], _digest(value))
+    ]
+    if clashes:
+        words = ", ".join(_words(name, current.get(name)) for name in clashes)
+        raise Refused(
+            "changed",
+            f"{words} since this page was opened; nothing was saved: reload the page and make "
+            "your change again",
+        )
+    return changes
+
+
+def _words(name: str, value: object) -> str:
+    shown = "" if value is None else str(value)
+    to = f" to {shown}" if 0 < len(shown) <= SHORT else ""
+    return f"{name.replace('_', ' ')} was changed{to}"
+
+
+OF_THE_STUDY = {"money.completion_code": "", "money.return_url": ""}
+"""Settings that belong to one study on a platform; whoever knows them could use them again."""
+ITEMS_AT_ONCE = 2000
+
+
+def duplicate(connection: Connection, number: int, name: str, now: float) -> int:
+    """Create a draft with the plan, questions and settings of a campaign; returns its number.
+
+    Answers, workers, links, webhooks and the secret of the campaign are not copied.
+    """
+    found = get_campaign(connection, number)
+    settings = found.settings.changed(OF_THE_STUDY)
+    words = name.strip() or f"Copy of {found.name}"[:MAX_NAME]
+    new = create(connection, words, found.make_policy(), settings, now)
+    note(connection, now, "duplicate", new, {"of": number})
+    return new
+
+
+def copy_items(
+    connection: Connection, source: int, target: int, after: int
+) -> tuple[int, int, set[str]]:
+    """Copy the next items after an id, without those that were withdrawn.
+
+    Returns the last id, how many were copied, and the names of the uploaded files that they show.
+    """
+    rows = connection.execute(
+        sa.select(items.c.id, items.c.task, items.c.payload, items.c.gold)
+        .where(
+            items.c.campaign_id == source,
+            items.c.id > after,
+            items.c.status != ItemStatus.WITHDRAWN,
+        )
+        .order_by(items.c.id)
+        .limit(ITEMS_AT_ONCE)
+    ).all()
+    if not rows:
+        return after, 0, set()
+    add_items(connection, target, [dict(row._mapping) for row in rows])
+    files = {name for row in rows for name in media_names(json.loads(row.payload))}
+    return rows[-1].id, len(rows), files

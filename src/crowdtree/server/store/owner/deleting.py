@@ -1,4 +1,4 @@
-"""Delete a worker's personal data, or a whole campaign."""
+"""Delete a worker's personal data, a draft, or a whole campaign."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.reasons import WorkerReason
 from crowdtree.server.store.db.activity import note
-from crowdtree.server.store.db.campaign_row import get_campaign
+from crowdtree.server.store.db.campaign_row import Campaign, definition_of, get_campaign
 from crowdtree.server.store.db.tables import (
     activity,
     answers,
@@ -28,6 +28,7 @@ from crowdtree.server.store.db.tables import (
     workers,
 )
 from crowdtree.server.store.owner.people import check_worker, set_worker_status
+from crowdtree.server.store.types import AnyPolicy
 
 IN_USE = ("running", "finishing")
 PARENTS = {"worker_id": workers, "webhook_id": webhooks, "item_id": items, "audit_id": audits}
@@ -167,3 +168,31 @@ def remove_rows(connection: Connection, number: int) -> None:
         if "campaign_id" in table.c:
             connection.execute(table.delete().where(table.c.campaign_id == number))
     connection.execute(campaigns.delete().where(campaigns.c.id == number))
+
+
+def change_policy(connection: Connection, number: int, policy: AnyPolicy, now: float) -> None:
+    """Replace the policy of a draft; items and workers stay."""
+    _draft(connection, number)
+    connection.execute(
+        campaigns.update()
+        .where(campaigns.c.id == number)
+        .values(
+            **definition_of(policy),
+            version=campaigns.c.version + 1,
+        )
+    )
+    note(connection, now, "policy", number)
+
+
+def discard(connection: Connection, number: int, now: float) -> None:
+    """Delete a draft with its items and invitations; the activity log keeps an entry."""
+    name = _draft(connection, number).name
+    remove_rows(connection, number)
+    note(connection, now, "discard", number, {"name": name})
+
+
+def _draft(connection: Connection, number: int) -> Campaign:
+    found = get_campaign(connection, number)
+    if found.status != "draft":
+        raise CrowdtreeError(f"campaign {number} has started and keeps its plan and its items")
+    return found

@@ -13,12 +13,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.core.errors import CrowdtreeError
+from crowdtree.server.store import tokens
 from crowdtree.server.store.db.activity import COMMAND_LINE, SERVER, note
 from crowdtree.server.store.db.tables import credentials, owners
 from crowdtree.server.store.errors import NotFound
-from crowdtree.server.store.owner import tokens
 from crowdtree.server.store.owner.campaigns import storable
-from crowdtree.server.store.owner.tokens import ROOT, OwnerRole
+from crowdtree.server.store.tokens import ROOT, OwnerRole
 
 ROLES: tuple[OwnerRole, ...] = get_args(OwnerRole)
 """The roles; each may do what those before it may."""

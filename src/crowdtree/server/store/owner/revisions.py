@@ -8,7 +8,7 @@ from typing import Literal
 
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign.reasons import Cause
+from crowdtree.campaign.events import Cause
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import Label
 from crowdtree.policies.spec import check_same_problem

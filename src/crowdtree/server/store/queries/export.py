@@ -1,4 +1,4 @@
-"""Labels and answers for downloads, read in pieces so that a million rows fit in memory."""
+"""Labels, answers, payments and reports for downloads, read in pieces that fit in memory."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any, TypedDict, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.server.store.db.states import ItemStatus
+from crowdtree.server.settings.money import MICRO
+from crowdtree.server.store.db.campaign_row import Campaign
 from crowdtree.server.store.db.tables import answers, checks, items, labels, workers
-from crowdtree.server.store.queries.corrections import last_corrections
-from crowdtree.server.store.types import JsonObject
-from crowdtree.server.store.votes import Votes
+from crowdtree.server.store.queries.items import last_corrections
+from crowdtree.server.store.tokens import code_of
+from crowdtree.server.store.types import ItemStatus, JsonObject, Votes
 
 PIECE = 5000
 M = TypeVar("M", bound=Mapping[str, object])
@@ -218,3 +219,133 @@ def pieces(read: Callable[[int], list[M]]) -> Iterator[list[M]]:
     while rows := read(after):
         yield rows
         after = int(str(rows[-1]["id"]))
+
+
+class PaymentRow(TypedDict):
+    """A worker, with what was accepted and earned, and the code if the worker has seen it."""
+
+    id: int
+    worker: str
+    participant: str | None
+    status: str
+    answers: int
+    accepted: int
+    skips: int
+    earned: float
+    complete: bool
+    """Whether the worker came to the end with enough accepted answers."""
+    code: str
+    joined_at: float
+    seen_at: float
+    consented_at: float | None
+    """When the worker agreed to the consent text that applies, if there is one."""
+    micros: int
+    """What was earned, in millionths."""
+    submission: str
+    """The id of the submission on the platform, which Prolific calls a session."""
+
+
+def payment_rows(connection: Connection, campaign: Campaign, after: int = 0) -> list[PaymentRow]:
+    """Read the next workers after an id."""
+    settings = campaign.settings
+    found = connection.execute(
+        sa.select(workers)
+        .where(workers.c.campaign_id == campaign.id, workers.c.id > after)
+        .order_by(workers.c.id)
+        .limit(PIECE)
+    )
+    return [
+        {
+            "id": row.id,
+            "worker": worker_name(row.id, row.name),
+            "participant": row.external_id,
+            "status": row.status,
+            "answers": row.answers,
+            "accepted": row.accepted,
+            "skips": row.skips,
+            "earned": row.earned / MICRO,
+            "complete": row.completed_at is not None,
+            "code": "" if row.completed_at is None else code_of(settings, campaign.secret, row.id),
+            "joined_at": row.joined_at,
+            "seen_at": row.seen_at,
+            "consented_at": row.consented_at
+            if row.consent == settings.tasks.consent_mark
+            else None,
+            "micros": row.earned,
+            "submission": json.loads(row.details).get("session", ""),
+        }
+        for row in found
+    ]
+
+
+DONE = (ItemStatus.LABELLED, ItemStatus.WITHDRAWN)
+"""Statuses of items about which a report needs no attention."""
+
+
+class ReportRow(TypedDict):
+    """A report: the item, the question that was asked, by whom, why and in which words."""
+
+    id: int
+    item_id: int
+    worker_id: int
+    task: str
+    question: str
+    worker: str
+    reason: str
+    words: str
+    status: str
+    """Status of the item."""
+    at: float
+
+
+def _standing(number: int) -> tuple[sa.ColumnElement[bool], ...]:
+    """Reports of a campaign."""
+    return answers.c.campaign_id == number, answers.c.report != ""
+
+
+def report_rows(
+    connection: Connection,
+    number: int,
+    questions: Sequence[str],
+    after: int = 0,
+    most: int = PIECE,
+    newest: bool = False,
+    item: int | None = None,
+) -> list[ReportRow]:
+    """Read reports after an id, or the newest first; of one item or of all."""
+    which = [*_standing(number), answers.c.id > after]
+    if item is not None:
+        which.append(answers.c.item_id == item)
+    found = connection.execute(
+        sa.select(answers, items.c.task, items.c.status, workers.c.name)
+        .join(items, items.c.id == answers.c.item_id)
+        .join(workers, workers.c.id == answers.c.worker_id)
+        .where(*which)
+        .order_by(answers.c.id.desc() if newest else answers.c.id)
+        .limit(most)
+    )
+    return [
+        {
+            "id": row.id,
+            "item_id": row.item_id,
+            "worker_id": row.worker_id,
+            "task": row.task,
+            "question": questions[row.question],
+            "worker": worker_name(row.worker_id, row.name),
+            "reason": row.report.partition(": ")[0],
+            "words": row.report.partition(": ")[2],
+            "status": ItemStatus(row.status).label,
+            "at": row.at,
+        }
+        for row in found
+    ]
+
+
+def reported_items(connection: Connection, number: int) -> int:
+    """Count reported items that are neither labelled nor withdrawn."""
+    found = (
+        sa.select(sa.func.count(answers.c.item_id.distinct()))
+        .join(items, items.c.id == answers.c.item_id)
+        .where(*_standing(number), items.c.status.not_in(DONE))
+    )
+    return int(connection.execute(found).scalar_one())

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign.reasons import Cause
+from crowdtree.campaign.events import Cause
 from crowdtree.policies import Answer
 from crowdtree.policies.monitor import Monitor, PastItem, Said
 from crowdtree.server.store.db.campaign_row import get_campaign, read_policy

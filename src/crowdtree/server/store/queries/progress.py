@@ -1,7 +1,8 @@
-"""Progress of a campaign: counts, costs and a forecast."""
+"""Progress of a campaign: counts, costs, a forecast, revisions, and the test of its table."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
@@ -9,14 +10,114 @@ from typing import TypedDict
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from crowdtree.campaign.events import Cause
 from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.settings.money import MICRO
-from crowdtree.server.store.db.campaign_row import flows, get_campaign, tally
-from crowdtree.server.store.db.states import ITEM_STATUSES
-from crowdtree.server.store.db.tables import answers, exclusions, waiting, workers
-from crowdtree.server.store.queries.corrections import count_corrected, replaced_labels
-from crowdtree.server.store.queries.monitoring import Monitored, monitored
-from crowdtree.server.store.queries.revisions import Revision, last_revision
+from crowdtree.server.store.db.campaign_row import Campaign, flows, get_campaign, tally
+from crowdtree.server.store.db.tables import (
+    answers,
+    exclusions,
+    monitors,
+    revisions,
+    waiting,
+    workers,
+)
+from crowdtree.server.store.queries.items import count_corrected, replaced_labels
+from crowdtree.server.store.types import ITEM_STATUSES, JsonObject
+
+
+class Revision(TypedDict):
+    """A policy of a campaign; number 0 is the one it started with.
+
+    `finished_at` is empty while items are being replayed under it.
+    """
+
+    number: int
+    at: float
+    actor: str
+    cause: Cause
+    reason: JsonObject
+    after_answer_id: int
+    finished_at: float | None
+
+
+def list_revisions(connection: Connection, number: int) -> list[Revision]:
+    """List the policies of a campaign, the first one first; none if it was never revised."""
+    get_campaign(connection, number)
+    mine = _SELECTED.where(revisions.c.campaign_id == number)
+    return [_read(row) for row in connection.execute(mine.order_by(revisions.c.number))]
+
+
+def last_revision(connection: Connection, number: int) -> Revision | None:
+    """Read the last revision of a campaign, or ``None``."""
+    mine = _SELECTED.where(revisions.c.campaign_id == number)
+    row = connection.execute(mine.order_by(revisions.c.number.desc()).limit(1)).one_or_none()
+    return None if row is None else _read(row)
+
+
+_SELECTED = sa.select(*(revisions.c[name] for name in Revision.__annotations__))
+
+
+def _read(row: sa.Row[tuple[object, ...]]) -> Revision:
+    reason = json.loads(row.reason)
+    del reason["level"]  # what skills are relative to is the server's business
+    return Revision(
+        number=row.number,
+        at=row.at,
+        actor=row.actor,
+        cause=Cause(row.cause),
+        reason=reason,
+        after_answer_id=row.after_answer_id,
+        finished_at=row.finished_at,
+    )
+
+
+class AlarmRow(TypedDict):
+    """An alarm, as in :class:`crowdtree.policies.monitor.Alarm`, with its text."""
+
+    subject: str
+    name: str
+    after: int
+    items: int
+    evidence: float
+    text: str
+
+
+class FindingRow(TypedDict):
+    """What the answers say beside what the table says, with a 95 % interval."""
+
+    subject: str
+    name: str
+    assumed: float
+    estimate: float
+    low: float
+    high: float
+    evidence: float
+    text: str
+
+
+class Monitored(TypedDict):
+    """How the table was tested: by how many answers, and what they say where it is wrong."""
+
+    adapt: bool
+    answers: int
+    alarms: list[AlarmRow]
+    findings: list[FindingRow]
+
+
+def monitored(connection: Connection, campaign: Campaign) -> Monitored | None:
+    """Read what the answers of a campaign say about its table; ``None`` before the first one."""
+    mine = monitors.c.campaign_id == campaign.id
+    row = connection.execute(sa.select(monitors).where(mine)).one_or_none()
+    if row is None or not row.answers:
+        return None
+    return {
+        "adapt": campaign.settings.table.revises(campaign.policy["policy"]),
+        "answers": row.answers,
+        "alarms": json.loads(row.alarms),
+        "findings": json.loads(row.findings),
+    }
+
 
 RECENT = 500
 FATES = ("counted", "gold", "skipped", "surplus", "late", "over budget")

@@ -1,4 +1,4 @@
-"""Workers for the owner: their record, reliability and last answers."""
+"""Workers for the owner: their record, reliability, last answers and exclusions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,39 @@ from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import answers, campaigns, exclusions, items, labels, workers
 from crowdtree.server.store.errors import NotFound
 from crowdtree.server.store.reliability import expected_right
+
+
+class ExclusionRow(TypedDict):
+    """Answers of a worker that are or were excluded; `lifted_at` is empty while they are.
+
+    Lines of the log from `first_answer_id` to `last_answer_id`; `since` is the time that was asked
+    for, if any.
+    """
+
+    id: int
+    worker_id: int
+    first_answer_id: int
+    last_answer_id: int
+    since: float | None
+    at: float
+    actor: str
+    reason: str
+    revision: int
+    lifted_at: float | None
+    lifted_revision: int | None
+
+
+def list_exclusions(
+    connection: Connection, number: int, worker: int | None = None
+) -> list[ExclusionRow]:
+    """List the exclusions of a campaign or of one of its workers, the first one first."""
+    get_campaign(connection, number)
+    columns = (exclusions.c[name] for name in ExclusionRow.__annotations__)
+    query = sa.select(*columns).where(exclusions.c.campaign_id == number).order_by(exclusions.c.id)
+    if worker is not None:
+        query = query.where(exclusions.c.worker_id == worker)
+    return [cast(ExclusionRow, dict(row._mapping)) for row in connection.execute(query)]
+
 
 WORKERS_PAGE = 100
 MAX_LISTED = 1000

@@ -1,15 +1,17 @@
-"""Replay the checks of audits and compare them with what is stored."""
+"""Replay the checks of audits and the lines that monitors have read, and compare."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign.reasons import Reason
+from crowdtree.campaign.events import Reason
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.io.audits import check_claims
+from crowdtree.policies.monitor import Monitor
 from crowdtree.server.store.audits.stored import (
     AuditRow,
     CheckRow,
@@ -18,9 +20,17 @@ from crowdtree.server.store.audits.stored import (
     read_audits,
     read_checks,
 )
-from crowdtree.server.store.db.states import ItemStatus
-from crowdtree.server.store.db.tables import item_events, items, labels
-from crowdtree.server.store.queries.corrections import BY_HAND
+from crowdtree.server.store.db.tables import item_events, items, labels, monitors, revisions
+from crowdtree.server.store.queries.items import BY_HAND
+from crowdtree.server.store.queries.monitor_log import (
+    LoggedPast,
+    Tested,
+    lines_after,
+    take,
+    tested_policy,
+)
+from crowdtree.server.store.replay.items import same
+from crowdtree.server.store.types import ItemStatus
 
 
 def check_audits(connection: Connection, number: int, classes: list[str]) -> Iterator[str]:
@@ -85,3 +95,38 @@ def _labels(connection: Connection, audit: AuditRow, classes: list[str]) -> Iter
         found = now.get(task, label)
         if found != label and label not in by_hand.get(task, ()):
             yield f"audit {audit.id}: item {task!r} was audited as {label}, now {found}"
+
+
+NUMBERS = ("totals", "log_weight", "mass", "shares", "scores")
+PARTS = ("answers", "items", "keys", "alarms")
+TOLERANCE = 1e-6
+
+
+def check_monitor(connection: Connection, number: int) -> Iterator[str]:
+    """Replay the log up to where the monitor has read it, and compare."""
+    row = connection.execute(
+        sa.select(monitors).where(monitors.c.campaign_id == number)
+    ).one_or_none()
+    if row is None or not row.state:
+        return
+    stored = json.loads(row.state)
+    after = connection.execute(
+        sa.select(revisions.c.after_answer_id).where(
+            revisions.c.campaign_id == number, revisions.c.number == row.tested
+        )
+    ).scalar_one_or_none()
+    past = LoggedPast(connection, number, Tested(row.tested, after or 0))
+    monitor = Monitor(tested_policy(connection, number, row.tested), past=past)
+    position = past.after
+    while lines := lines_after(connection, number, position, stored["position"]):
+        for line in lines:
+            take(monitor, past, line)
+        position = lines[-1].id
+    replayed = json.loads(json.dumps(monitor.to_dict()))
+    found = stored["monitor"]
+    parts = ((found[name], replayed[name]) for name in (*NUMBERS, *PARTS))
+    if not all(same(*pair, TOLERANCE, TOLERANCE) for pair in parts):
+        yield "what its answers say about its table is not the replay of its log"
+    shown = [{k: alarm[k] for k in alarm if k != "text"} for alarm in json.loads(row.alarms)]
+    if row.answers != found["answers"] or shown != found["alarms"]:
+        yield "the alarms that are shown are not those of its answers"

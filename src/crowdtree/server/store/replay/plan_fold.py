@@ -30,11 +30,10 @@ from crowdtree.policies.plan import PlanState
 from crowdtree.server.store.db.campaign_row import flow
 from crowdtree.server.store.db.sql import Sql, fetch_ids, fetch_pieces
 from crowdtree.server.store.db.statements import ItemRow
-from crowdtree.server.store.db.states import LIVE_LEASES, ItemStatus, LeaseState
+from crowdtree.server.store.replay.items import ABSOLUTE, RELATIVE
 from crowdtree.server.store.replay.sums import Sums
-from crowdtree.server.store.replay.tolerance import ABSOLUTE, RELATIVE
 from crowdtree.server.store.serving.campaign import ServedCampaign
-from crowdtree.server.store.votes import counted_votes
+from crowdtree.server.store.types import LIVE_LEASES, ItemStatus, LeaseState, counted_votes
 
 FATES = ("counted", "surplus", "late")
 COUNTED, SURPLUS, LATE, NO_LINE = range(4)

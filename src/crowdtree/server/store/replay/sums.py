@@ -9,18 +9,17 @@ from typing import cast
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign.events import Answered
-from crowdtree.campaign.reasons import Outcome, Reason
+from crowdtree.campaign.events import Answered, Outcome, Reason
 from crowdtree.campaign.view import ItemView
 from crowdtree.server.store.db.campaign_row import flows, tally
 from crowdtree.server.store.db.sql import Sql, exists, fetch_ids
 from crowdtree.server.store.db.statements import RELEARN, REVISING
-from crowdtree.server.store.db.states import ITEM_STATUSES, LIVE_LEASES, ItemStatus
 from crowdtree.server.store.db.tables import budgets, judgements, workers
 from crowdtree.server.store.reliability import outcome_counts
-from crowdtree.server.store.replay.rows import StoredItem
+from crowdtree.server.store.replay.items import StoredItem
 from crowdtree.server.store.serving.campaign import ServedCampaign, moves_of
-from crowdtree.server.store.serving.record import is_accepted
+from crowdtree.server.store.serving.workers import is_accepted
+from crowdtree.server.store.types import ITEM_STATUSES, LIVE_LEASES, ItemStatus
 
 RECORD = ("answers", "accepted", "skips", "overdue", "earned")
 LEARNED = ("gold_right", "gold_asked", "agreed", "judged")

@@ -14,30 +14,30 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DatabaseError
 
-from crowdtree.campaign.events import Answered, Checked, Concluded, Skipped
+from crowdtree.campaign.events import Answered, Checked, Concluded, Outcome, Reason, Skipped
 from crowdtree.campaign.fold import begin, extend
-from crowdtree.campaign.reasons import Outcome, Reason
 from crowdtree.campaign.view import ItemView, Revision
 from crowdtree.core.problem import DASH
-from crowdtree.server.store.audits.feeding import checked_truths
+from crowdtree.server.store.audits.checking import checked_truths
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.campaign_row import get_campaign, tally
 from crowdtree.server.store.db.engine import is_sqlite
 from crowdtree.server.store.db.sql import Sql, exists, fetch_one
-from crowdtree.server.store.db.states import ITEM_STATUSES, ItemStatus, LeaseState
 from crowdtree.server.store.db.tables import revisions
-from crowdtree.server.store.replay.audits import check_audits
-from crowdtree.server.store.replay.monitors import check_monitor
+from crowdtree.server.store.replay.audits import check_audits, check_monitor
+from crowdtree.server.store.replay.items import StoredItem, item_pages, same, stored_items
 from crowdtree.server.store.replay.plan_fold import PlanFold
-from crowdtree.server.store.replay.rows import StoredItem, item_pages, stored_items
 from crowdtree.server.store.replay.sums import Sums, check_references, check_sums
-from crowdtree.server.store.replay.tolerance import same
-from crowdtree.server.store.serving.cache import load_campaign
-from crowdtree.server.store.serving.campaign import Revisions, ServedCampaign, questions_of
-from crowdtree.server.store.serving.history import history, responses
-from crowdtree.server.store.serving.item import STATUSES, path_of
+from crowdtree.server.store.serving.campaign import (
+    Revisions,
+    ServedCampaign,
+    load_campaign,
+    questions_of,
+)
+from crowdtree.server.store.serving.item import STATUSES, history, path_of, responses
 from crowdtree.server.store.serving.settle import waited_in_vain
 from crowdtree.server.store.serving.unit_of_work import policy_of_revision
+from crowdtree.server.store.types import ITEM_STATUSES, ItemStatus, LeaseState
 
 MAX_REPORTED = 100
 CACHE_KIB = 64 * 1024

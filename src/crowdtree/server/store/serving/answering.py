@@ -1,24 +1,22 @@
-"""Taking answers and skips: checked inside the transaction, decided by the engine."""
+"""Taking answers and skips, checked inside the transaction, and taking back leases that expired."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
 
-from crowdtree.campaign.events import Answered, Response, Skipped
-from crowdtree.campaign.reasons import Outcome
+from crowdtree.campaign.events import Answered, Outcome, Response, Skipped
 from crowdtree.campaign.view import ItemView
 from crowdtree.server.store.db import statements as sql
-from crowdtree.server.store.db.sql import fetch_one
+from crowdtree.server.store.db.sql import fetch_ids, fetch_one
 from crowdtree.server.store.db.statements import Lease, Worker
-from crowdtree.server.store.db.states import LeaseState, split_lease
 from crowdtree.server.store.errors import Refused
-from crowdtree.server.store.serving.changes import Changes
 from crowdtree.server.store.serving.commands import Submit, Taken
 from crowdtree.server.store.serving.item import LoadedItem
-from crowdtree.server.store.serving.record import is_accepted, skip_weight
-from crowdtree.server.store.serving.settle import hold_back, settle
+from crowdtree.server.store.serving.settle import Changes, hold_back, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+from crowdtree.server.store.serving.workers import is_accepted, skip_weight
+from crowdtree.server.store.types import GIVEN_BACK, LIVE_LEASES, LeaseState, split_lease
 
 
 def submit_all(unit: UnitOfWork, requests: Sequence[Submit]) -> None:
@@ -184,3 +182,28 @@ def _taken(outcome: sql.Outcome, kind: str) -> Taken:
     usual = "skipped" if kind == "skip" else "counted"
     fate = usual if outcome.fate == "gold" else outcome.fate
     return {"fate": fate, "late": bool(outcome.overdue)}
+
+
+def expire_leases(unit: UnitOfWork, most: int) -> int:
+    """Take back leases that have expired; count them."""
+    ahead = unit.now + sql.AHEAD_SECONDS
+    found = fetch_ids(unit.connection, sql.OVERDUE_ITEMS, now=unit.now, ahead=ahead, most=most)
+    if not found:
+        return 0
+    unit.load_items(found)
+    count = 0
+    for number in found:
+        item = unit.items[number]
+        budget = unit.budgets.get(item.campaign.id)
+        for lease in item.leases.values():
+            if lease.state in LIVE_LEASES and lease.overdue(unit.now):
+                if budget is not None:
+                    budget.add(reserved=-item.campaign.settings.money.price_micros)
+                lease.become(LeaseState.EXPIRED)
+                if lease.expires_at > GIVEN_BACK:
+                    unit.lapses[lease.worker_id] += 1
+                unit.count(item.campaign.id, "expired")
+                count += 1
+        if item.gold is None:
+            settle(unit, item, item.view)
+    return count

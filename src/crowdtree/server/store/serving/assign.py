@@ -15,14 +15,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from crowdtree.campaign.reasons import Outcome
+from crowdtree.campaign.events import Outcome
 from crowdtree.core.problem import DASH
 from crowdtree.server.store.db import assignment as search
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.assignment import HeldTask
 from crowdtree.server.store.db.sql import exists, fetch, fetch_one, run, send, send_many
 from crowdtree.server.store.db.statements import Lease, Worker
-from crowdtree.server.store.db.states import LeaseState, lease_token
 from crowdtree.server.store.errors import Refused
 from crowdtree.server.store.serving.assign_batch import (
     ANY,
@@ -32,17 +31,17 @@ from crowdtree.server.store.serving.assign_batch import (
     request_offers,
 )
 from crowdtree.server.store.serving.campaign import ServedCampaign, questions_of
-from crowdtree.server.store.serving.commands import NO_MORE, HandedOut, Next
+from crowdtree.server.store.serving.commands import NO_MORE, HandedOut, Next, make_task
 from crowdtree.server.store.serving.item import LoadedItem
-from crowdtree.server.store.serving.record import (
+from crowdtree.server.store.serving.settle import settle
+from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+from crowdtree.server.store.serving.workers import (
     lease_seconds,
     leases_allowed,
+    preparation,
     take_back_after,
 )
-from crowdtree.server.store.serving.settle import settle
-from crowdtree.server.store.serving.task import make_task
-from crowdtree.server.store.serving.training import preparation
-from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+from crowdtree.server.store.types import LeaseState, lease_token
 
 GOLD_TRIES = 5
 SEARCH_AGAIN_SECONDS = 2.0

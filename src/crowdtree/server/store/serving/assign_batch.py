@@ -22,10 +22,10 @@ from crowdtree.server.store.db.campaign_row import flow
 from crowdtree.server.store.db.engine import is_sqlite
 from crowdtree.server.store.db.sql import Pending, send
 from crowdtree.server.store.db.statements import Worker
-from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.serving.campaign import ServedCampaign
-from crowdtree.server.store.serving.record import lease_seconds
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+from crowdtree.server.store.serving.workers import lease_seconds
+from crowdtree.server.store.types import ItemStatus
 
 ANY = -1
 """Stands for any question in the search positions."""

@@ -1,35 +1,96 @@
-"""An item inside a transaction: its view, leases and open questions, and what to write of them."""
+"""An item inside a transaction: its log, view, leases and questions, and what to write of them."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from crowdtree.campaign.events import Event, Response
+from crowdtree.campaign import events as ev
+from crowdtree.campaign.events import Event, Outcome, Reason, Response
 from crowdtree.campaign.fold import extend
-from crowdtree.campaign.reasons import Outcome, Reason
 from crowdtree.campaign.view import ItemView, Status
 from crowdtree.policies import Label
 from crowdtree.server.store.db.campaign_row import flow
 from crowdtree.server.store.db.statements import (
+    ItemEventRow,
     ItemRow,
     LabelOfItem,
     Lease,
     LogLine,
     OpenQuestion,
 )
-from crowdtree.server.store.db.states import ItemStatus, LeaseState
 from crowdtree.server.store.serving.campaign import (
     Revisions,
     ServedCampaign,
     moves_of,
     questions_of,
 )
-from crowdtree.server.store.serving.history import response_of, responses
-from crowdtree.server.store.votes import Votes, counted_votes
+from crowdtree.server.store.types import ItemStatus, LeaseState, Votes, counted_votes
+
+KINDS: dict[str, Callable[[ItemEventRow], ev.Event]] = {
+    "held back": lambda row: ev.HeldBack(row.value or 0),
+    "released": lambda _: ev.Released(),
+    "concluded": lambda row: ev.Concluded(Reason(row.reason)),
+    "checked": lambda row: ev.Checked(row.value or 0),
+    "corrected": lambda row: ev.Corrected(row.value),
+    "withdrawn": lambda _: ev.Withdrawn(),
+    "reopened": lambda _: ev.Reopened(),
+}
+"""How events are read, by the name of their kind."""
+
+
+def responses(log: Iterable[LogLine]) -> list[LogLine]:
+    """Lines of a log that are about the label: not those to gold, nor unpaid ones."""
+    return [line for line in log if Outcome(line.fate).about_label]
+
+
+def response_of(line: LogLine) -> ev.Response:
+    """Read a line of the log as an event."""
+    if line.kind == "skip":
+        return ev.Skipped(line.worker_id, line.question, weight=line.weight, seq=line.id)
+    value = cast(int, line.value)
+    return ev.Answered(line.worker_id, line.question, value, skill=line.skill, seq=line.id)
+
+
+def written(event: ev.Event) -> tuple[str, int | None, str]:
+    """Kind, number and reason of an event, as they are stored."""
+    if isinstance(event, ev.HeldBack):
+        return "held back", event.min_answers, ""
+    if isinstance(event, ev.Concluded):
+        return "concluded", None, str(event.reason)
+    if isinstance(event, ev.Checked):
+        return "checked", event.truth, ""
+    if isinstance(event, ev.Corrected):
+        return "corrected", event.label, ""
+    return type(event).__name__.lower(), None, ""
+
+
+def history(
+    log: Sequence[LogLine], rows: Sequence[ItemEventRow], revision: int
+) -> Iterator[ev.Event]:
+    """Events of an item in their order, up to a revision of the campaign.
+
+    A row came after so many lines of the log. Whatever came while the item was at a later revision
+    comes after the change to it.
+    """
+    entries: list[tuple[int, int, LogLine | ItemEventRow]] = []
+    entries += [(index + 1, 0, line) for index, line in enumerate(log)]
+    entries += [(row.after, row.id, row) for row in rows]
+    present = 0
+    for _, _, entry in sorted(entries, key=lambda found: found[:2]):
+        for number in range(present + 1, entry.revision + 1):
+            yield ev.PolicyChanged(number)
+        present = max(present, entry.revision)
+        if isinstance(entry, ItemEventRow):
+            yield KINDS[entry.kind](entry)
+        elif Outcome(entry.fate).about_label:
+            yield response_of(entry)
+    for number in range(present + 1, revision + 1):
+        yield ev.PolicyChanged(number)
+
 
 COMPACT = json.JSONEncoder(separators=(",", ":"))
 STATUSES = {

@@ -1,22 +1,87 @@
-"""After something happened to an item: outcomes, label, leases and open questions follow."""
+"""What a transaction changes: after something happened to an item, outcomes, label, leases and
+open questions follow.
+"""
 
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from crowdtree.campaign.events import Answered, Concluded, Event, HeldBack, PolicyChanged
+from sqlalchemy.engine import Connection
+
+from crowdtree.campaign.events import (
+    Answered,
+    Concluded,
+    Event,
+    HeldBack,
+    Outcome,
+    PolicyChanged,
+    Reason,
+)
 from crowdtree.campaign.fold import NO_CLASS
-from crowdtree.campaign.reasons import Outcome, Reason
 from crowdtree.campaign.view import ItemView
 from crowdtree.learning.trust import speaks_for
 from crowdtree.policies import Label
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.sql import fetch_ids
-from crowdtree.server.store.db.states import ItemStatus
-from crowdtree.server.store.serving.campaign import ServedCampaign
-from crowdtree.server.store.serving.changes import Changes
-from crowdtree.server.store.serving.history import written
-from crowdtree.server.store.serving.item import LoadedItem, path_of
+from crowdtree.server.store.serving.campaign import ServedCampaign, ServingCache
+from crowdtree.server.store.serving.item import LoadedItem, path_of, written
+from crowdtree.server.store.types import ItemStatus
+
+
+@dataclass
+class WorkerDelta:
+    """What a transaction adds to a worker's record."""
+
+    answers: int = 0
+    accepted: int = 0
+    skips: int = 0
+    overdue: int = 0
+    earned: int = 0
+    last_question: int = -1
+
+
+@dataclass
+class Changes:
+    """The changes of one transaction."""
+
+    connection: Connection
+    cache: ServingCache
+    now: float
+    answers: list[sql.NewAnswer] = field(default_factory=list)
+    labels: list[sql.LabelLine] = field(default_factory=list)
+    events: list[sql.NewItemEvent] = field(default_factory=list)
+    revised_fates: dict[int, dict[str, object]] = field(default_factory=dict)
+    """Outcomes that differ from what workers were told, by line of the log."""
+    corrected: list[dict[str, object]] = field(default_factory=list)
+    """Labels of which a revision changed the error, the answers or the path."""
+    dropped: list[dict[str, object]] = field(default_factory=list)
+    """Labels that a revision replaced or withdrew."""
+    withdrawals: list[sql.Withdrawal] = field(default_factory=list)
+    judgements: list[sql.Judgement] = field(default_factory=list)
+    deltas: dict[int, WorkerDelta] = field(default_factory=lambda: defaultdict(WorkerDelta))
+    lapses: Counter[int] = field(default_factory=Counter)
+    """Leases that workers let expire."""
+    tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
+    opened: Counter[int] = field(default_factory=Counter)
+    """Questions that were opened, by campaign."""
+    touched: set[int] = field(default_factory=set)
+    """Campaigns whose pages should be refreshed."""
+
+    notes: list[dict[str, object]] = field(default_factory=list)
+    """Lines for the activity log."""
+
+    def note(self, campaign: int, action: str, detail: Mapping[str, object]) -> None:
+        """Note in the activity log what a worker did."""
+        about = {"campaign_id": campaign, "detail": json.dumps(dict(detail))}
+        self.notes.append({"at": self.now, "actor": "worker", "action": action, **about})
+
+    def count(self, campaign: int, name: str, by: int = 1) -> None:
+        """Add to a tally of a campaign."""
+        self.tallies[campaign, name] += by
+
 
 WAITED_IN_VAIN = 2
 """How many times the answers of its policy an item takes while its label is held back. By then

@@ -17,16 +17,13 @@ from typing import NamedTuple
 from sqlalchemy.engine import Connection
 
 from crowdtree.server.store.db import statements as sql
+from crowdtree.server.store.db.activity import write_labels
 from crowdtree.server.store.db.campaign_row import read_policy
 from crowdtree.server.store.db.engine import is_sqlite
-from crowdtree.server.store.db.labels import write_labels
 from crowdtree.server.store.db.sql import Pending, exists, fetch, run, send, send_many
 from crowdtree.server.store.db.statements import Worker
-from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.errors import Refused
-from crowdtree.server.store.serving.cache import KnownWorker
-from crowdtree.server.store.serving.campaign import Revisions, ServedCampaign
-from crowdtree.server.store.serving.changes import Changes
+from crowdtree.server.store.serving.campaign import KnownWorker, Revisions, ServedCampaign
 from crowdtree.server.store.serving.item import (
     ENDED,
     LoadedItem,
@@ -34,8 +31,8 @@ from crowdtree.server.store.serving.item import (
     load_view,
     moves,
 )
-from crowdtree.server.store.serving.settle import catch_up
-from crowdtree.server.store.types import AnyPolicy
+from crowdtree.server.store.serving.settle import Changes, catch_up
+from crowdtree.server.store.types import AnyPolicy, ItemStatus
 
 
 @dataclass

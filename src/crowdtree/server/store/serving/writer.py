@@ -22,9 +22,9 @@ from sqlalchemy.engine import Connection, Engine
 from crowdtree.server.store.db.engine import is_sqlite
 from crowdtree.server.store.db.sql import pragma, transaction
 from crowdtree.server.store.errors import database_errors, driver_name, is_outage, unavailable
-from crowdtree.server.store.serving.answering import submit_all
+from crowdtree.server.store.serving.answering import expire_leases, submit_all
 from crowdtree.server.store.serving.assign import assign_all
-from crowdtree.server.store.serving.cache import ServingCache
+from crowdtree.server.store.serving.campaign import ServingCache
 from crowdtree.server.store.serving.commands import (
     AnyCommand,
     ExpireLeases,
@@ -33,7 +33,6 @@ from crowdtree.server.store.serving.commands import (
     Transaction,
     finish,
 )
-from crowdtree.server.store.serving.expiry import expire_leases
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 
 MAX_AT_ONCE = 256

@@ -10,9 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.engine import Connection
 from starlette.responses import JSONResponse
 
-from crowdtree.server.store.audits import checking, feeding
+from crowdtree.server.store import tokens
+from crowdtree.server.store.audits import checking
+from crowdtree.server.store.audits import checking as feeding
 from crowdtree.server.store.audits.report import certificate
-from crowdtree.server.store.owner import tokens
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY, AuditorHash
 from crowdtree.server.web.requests import Number, Reply, State

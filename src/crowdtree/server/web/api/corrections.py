@@ -10,10 +10,10 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from crowdtree.server.store.corrections import editing, excluding
-from crowdtree.server.store.corrections.common import MAX_REASON
-from crowdtree.server.store.corrections.preview import preview
-from crowdtree.server.store.queries.exclusions import list_exclusions
+from crowdtree.server.store.corrections import editing, exclusions
+from crowdtree.server.store.corrections.exclusions import preview
+from crowdtree.server.store.corrections.items import MAX_REASON
+from crowdtree.server.store.queries.workers import list_exclusions
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY
 from crowdtree.server.web.requests import Number, Reply, State
@@ -116,7 +116,7 @@ async def exclude(state: State, number: Number, given: ExcludeRequest) -> Reply:
     if given.dry_run:
         return await state.store.aread(lambda c: preview(c, number, given.workers, since))
     return await state.store.awrite(
-        lambda c: excluding.exclude(
+        lambda c: exclusions.exclude(
             c,
             number,
             given.workers,
@@ -134,12 +134,12 @@ async def include(state: State, number: Number, given: IncludeRequest) -> Reply:
     if given.dry_run:
         return await state.store.aread(lambda c: preview(c, number, given.workers, lift=True))
     return await state.store.awrite(
-        lambda c: excluding.include(c, number, given.workers, state.now, reason=given.reason)
+        lambda c: exclusions.include(c, number, given.workers, state.now, reason=given.reason)
     )
 
 
 @router.get("/{number}/exclusions")
-async def exclusions(state: State, number: Number) -> Sequence[Reply]:
+async def show_exclusions(state: State, number: Number) -> Sequence[Reply]:
     """List whose answers are or were excluded, with when, who and why."""
     return await state.store.aread(lambda c: list_exclusions(c, number))
 

@@ -18,7 +18,7 @@ from crowdtree.io.private import open_private
 from crowdtree.server.media import MediaFiles, file_of, find
 from crowdtree.server.store import NotFound
 from crowdtree.server.store.db.campaign_row import get_campaign
-from crowdtree.server.store.owner.tokens import Role
+from crowdtree.server.store.tokens import Role
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import (
     AUDITOR_COOKIE,

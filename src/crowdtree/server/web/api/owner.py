@@ -15,14 +15,13 @@ from crowdtree.server.settings.model import flat
 from crowdtree.server.settings.presets import Who, changes_of, settings_for
 from crowdtree.server.store.db.campaign_row import CampaignStatus, get_campaign
 from crowdtree.server.store.db.campaign_row import list_campaigns as campaign_rows
-from crowdtree.server.store.db.worker_status import WorkerStatus
-from crowdtree.server.store.derived import signing_key
 from crowdtree.server.store.owner import campaigns, people
 from crowdtree.server.store.owner import revisions as revising
+from crowdtree.server.store.owner.people import WorkerStatus
 from crowdtree.server.store.queries.items import item_trace
-from crowdtree.server.store.queries.progress import Progress, progress
-from crowdtree.server.store.queries.revisions import list_revisions
+from crowdtree.server.store.queries.progress import Progress, list_revisions, progress
 from crowdtree.server.store.queries.workers import WorkerFacts, listed_workers
+from crowdtree.server.store.tokens import signing_key
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY
 from crowdtree.server.web.plan_jobs import PolicyRequest, to_request

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from crowdtree.server.store import Refused
 from crowdtree.server.store.owner import owners
-from crowdtree.server.store.owner.tokens import OwnerRole
+from crowdtree.server.store.tokens import OwnerRole
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.server.web.requests import Number, Reply, State, state_of

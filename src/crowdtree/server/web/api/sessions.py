@@ -8,9 +8,9 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from crowdtree.server.store import NotFound
-from crowdtree.server.store.owner import owners, tokens
-from crowdtree.server.store.owner.joining import Visitor
+from crowdtree.server.store import NotFound, tokens
+from crowdtree.server.store.owner import owners
+from crowdtree.server.store.owner.people import Visitor
 from crowdtree.server.web import auth
 from crowdtree.server.web.auth import OwnerNeeded
 from crowdtree.server.web.limits import client_address

@@ -8,9 +8,10 @@ from typing import Literal
 from fastapi import APIRouter, Request
 from sqlalchemy.engine import Connection
 
-from crowdtree.server.store import Submit, preparing
-from crowdtree.server.store.owner import people, tokens
+from crowdtree.server.store import Submit, tokens
+from crowdtree.server.store.owner import people
 from crowdtree.server.store.queries.workers import WorkerState
+from crowdtree.server.store.serving import workers
 from crowdtree.server.store.serving.commands import Taken
 from crowdtree.server.web.auth import WorkerHash
 from crowdtree.server.web.requests import disconnection, state_of
@@ -89,25 +90,25 @@ async def _submit(
 async def consent(request: Request, given: ConsentRequest, who: WorkerHash) -> dict[str, bool]:
     """Agree to the text that `GET /api/worker/me` shows as `consent`; `mark` identifies it."""
     state = state_of(request)
-    await state.store.awrite(lambda c: preparing.agree(c, who, given.mark, state.now))
+    await state.store.awrite(lambda c: workers.agree(c, who, given.mark, state.now))
     return {"agreed": True}
 
 
 @router.get("/training")
-async def training(request: Request, who: WorkerHash) -> preparing.Training:
+async def training(request: Request, who: WorkerHash) -> workers.Training:
     """Show the next training item: `task` is null when the training is over."""
     state = state_of(request)
-    return await state.store.aread(lambda c: preparing.training_of(c, who, state.now))
+    return await state.store.aread(lambda c: workers.training_of(c, who, state.now))
 
 
 @router.post("/training")
-async def practise(request: Request, given: PracticeRequest, who: WorkerHash) -> preparing.Feedback:
+async def practise(request: Request, given: PracticeRequest, who: WorkerHash) -> workers.Feedback:
     """Answer a training item by its number, and get the right answer with an explanation.
 
     It is not counted, not paid, and says nothing about the worker's reliability.
     """
     state, number, answer = state_of(request), given.number, given.outcome
-    return await state.store.awrite(lambda c: preparing.practise(c, who, number, answer, state.now))
+    return await state.store.awrite(lambda c: workers.practise(c, who, number, answer, state.now))
 
 
 @router.post("/release")

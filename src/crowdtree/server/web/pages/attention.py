@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crowdtree.campaign.reasons import Cause
-from crowdtree.server.rules.overview import Note
-from crowdtree.server.rules.registry import RULES
+from crowdtree.campaign.events import Cause
+from crowdtree.server.rules.rule import Note
+from crowdtree.server.rules.runner import RULES
 from crowdtree.server.web.pages.dashboard_facts import DashboardFacts
 from crowdtree.server.web.pages.words import ago, amount, number, percent, plural
 

@@ -10,9 +10,9 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.planning import ExpectedPerformance
 from crowdtree.server.store.db.campaign_row import Campaign
+from crowdtree.server.store.queries.export import reported_items
 from crowdtree.server.store.queries.items import Divided, last_answer_at
 from crowdtree.server.store.queries.progress import Progress, is_stuck, progress
-from crowdtree.server.store.queries.reports import reported_items
 from crowdtree.server.store.queries.workers import any_trusted, paused_workers
 from crowdtree.server.store.types import AnyPolicy
 from crowdtree.server.web.pages.words import money

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy.engine import Connection
 
 from crowdtree.planning import ExpectedPerformance
-from crowdtree.server.rules.overview import Note
+from crowdtree.server.rules.rule import Note
 from crowdtree.server.store.db.campaign_row import Campaign, tally
 from crowdtree.server.store.queries.items import divided
 from crowdtree.server.store.queries.progress import Progress, is_stuck

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Request
 from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
+from crowdtree.server.store.db.activity import EVENTS
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.server.store.db.events import EVENTS
 from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.server.web.pages.base import PageRoute, render
 from crowdtree.server.web.requests import Number, state_of

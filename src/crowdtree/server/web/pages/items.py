@@ -13,7 +13,6 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.problem import Problem
 from crowdtree.io.items import MEDIA
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.server.store.db.states import ITEM_STATUSES
 from crowdtree.server.store.queries.export import worker_name
 from crowdtree.server.store.queries.items import (
     PAGE,
@@ -24,7 +23,7 @@ from crowdtree.server.store.queries.items import (
     votes_so_far,
 )
 from crowdtree.server.store.queries.progress import Progress, progress
-from crowdtree.server.store.types import JsonObject
+from crowdtree.server.store.types import ITEM_STATUSES, JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.server.web.pages.base import PageRoute, go, render
 from crowdtree.server.web.pages.worker import media_address, shown_item

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from crowdtree.server.store.owner.joining import Visitor
+from crowdtree.server.store.owner.people import Visitor
 from crowdtree.server.web import auth
 from crowdtree.server.web.limits import client_address
 from crowdtree.server.web.pages.base import PageRoute

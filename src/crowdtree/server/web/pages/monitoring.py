@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crowdtree.server.store.queries.monitoring import FindingRow
-from crowdtree.server.store.queries.progress import Progress
+from crowdtree.server.store.queries.progress import FindingRow, Progress
 from crowdtree.server.web.pages.words import count, number, percent
 
 REVISED = (

@@ -7,8 +7,8 @@ from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
 from crowdtree.server.store.db.campaign_row import get_campaign
-from crowdtree.server.store.preparing import Learner, feedback, learner, next_lesson
 from crowdtree.server.store.serving.commands import HandedOut
+from crowdtree.server.store.serving.workers import Learner, feedback, learner, next_lesson
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.server.web.pages.base import PageRoute

@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from crowdtree.server.store.corrections.editing import edit_texts
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign, tally
-from crowdtree.server.store.merging import merge, read_seen, seen_of
 from crowdtree.server.store.owner import campaigns
+from crowdtree.server.store.owner.campaigns import merge, read_seen, seen_of
 from crowdtree.server.store.queries.items import divided
 from crowdtree.server.store.types import AnyPolicy, JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded

@@ -7,7 +7,7 @@ from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.server.store.queries.reports import ReportRow, report_rows
+from crowdtree.server.store.queries.export import ReportRow, report_rows
 from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.server.web.pages.base import PageRoute, render
 from crowdtree.server.web.requests import Number, state_of

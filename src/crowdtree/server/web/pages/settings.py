@@ -13,8 +13,8 @@ from crowdtree.server.languages import catalogues
 from crowdtree.server.settings.presets import PRESETS, preset_of
 from crowdtree.server.settings.words import read_value, write_value
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.server.store.merging import merge, read_seen, seen_of
 from crowdtree.server.store.owner import campaigns, people
+from crowdtree.server.store.owner.campaigns import merge, read_seen, seen_of
 from crowdtree.server.store.queries.progress import Progress, progress
 from crowdtree.server.store.types import AnyPolicy, JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded

@@ -17,8 +17,8 @@ from crowdtree.server.languages import (
     preferred,
 )
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.server.store.merging import merge, read_seen, seen_of
 from crowdtree.server.store.owner import campaigns
+from crowdtree.server.store.owner.campaigns import merge, read_seen, seen_of
 from crowdtree.server.store.types import AnyPolicy, JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.server.web.pages.base import PageRoute, go, render

@@ -19,7 +19,7 @@ from crowdtree.planning import MENU_ITEMS, Report
 from crowdtree.server.settings.finish import BOUND
 from crowdtree.server.settings.words import read_value, write_value
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.server.store.owner import campaigns, drafts
+from crowdtree.server.store.owner import campaigns, deleting
 from crowdtree.server.store.types import AnyPolicy, JsonObject
 from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.server.web.pages.base import PageRoute, fragment, go, render
@@ -119,7 +119,7 @@ async def choose(request: Request, number: Number) -> Response:
     changes = changes_of(form, ("money.price", "money.currency", BOUND))
 
     def apply(connection: Connection) -> None:
-        drafts.change_policy(connection, number, choice.policy, state.now)
+        deleting.change_policy(connection, number, choice.policy, state.now)
         campaigns.change_settings(connection, number, choice.policy, changes, state.now)
 
     await state.store.awrite(apply)

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from crowdtree.io.items import is_address, visible
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.server.store.preparing import training_of
 from crowdtree.server.store.queries.workers import WorkerState
+from crowdtree.server.store.serving.workers import training_of
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import WORKER_COOKIE, WorkerHash, csrf_of
 from crowdtree.server.web.pages.base import PageRoute, render

@@ -8,17 +8,18 @@ from starlette.responses import Response
 
 from crowdtree.core.problem import DASH, Problem
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.server.store.derived import code_of
-from crowdtree.server.store.queries.exclusions import ExclusionRow, list_exclusions
 from crowdtree.server.store.queries.workers import (
     WORKER_ORDERS,
     WORKERS_PAGE,
+    ExclusionRow,
     WorkerAnswer,
     WorkerFacts,
     get_worker,
+    list_exclusions,
     some_workers,
     worker_log,
 )
+from crowdtree.server.store.tokens import code_of
 from crowdtree.server.web.auth import OWNER_ONLY, OwnerNeeded
 from crowdtree.server.web.pages.base import PageRoute, render
 from crowdtree.server.web.pages.items import FATES

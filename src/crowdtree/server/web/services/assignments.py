@@ -11,10 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy.engine import Connection
 from typing_extensions import TypedDict
 
-from crowdtree.server.store import Next
+from crowdtree.server.store import Next, tokens
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.server.store.owner import tokens
-from crowdtree.server.store.owner.completion import End, look_at_end, note_end
+from crowdtree.server.store.owner.people import End, look_at_end, note_end
 from crowdtree.server.store.queries.workers import (
     WorkerFacts,
     WorkerState,

@@ -12,7 +12,7 @@ from crowdtree.io.items import visible
 from crowdtree.server.store.audits import checking
 from crowdtree.server.store.audits.report import AuditReport, audit_report, history_of
 from crowdtree.server.store.db.campaign_row import get_campaign
-from crowdtree.server.store.owner.tokens import ID_LENGTH
+from crowdtree.server.store.tokens import ID_LENGTH
 from crowdtree.server.web.state import AppState
 
 MAX_CHARTS = 20

@@ -10,8 +10,8 @@ from typing import TypedDict
 from sqlalchemy.engine import Connection
 
 from crowdtree.server.store import Store
-from crowdtree.server.store.corrections import labelling, reopening, withdrawing
-from crowdtree.server.store.corrections.common import AT_ONCE, find_items
+from crowdtree.server.store.corrections import items
+from crowdtree.server.store.corrections.items import AT_ONCE, find_items
 from crowdtree.server.store.db.campaign_row import get_campaign
 
 
@@ -39,7 +39,7 @@ def reopen_items(store: Store, number: int, tasks: Sequence[str] | None) -> Reop
         while found := _reopen(store, number, None):
             count += found
     else:
-        ids = store.read(lambda c: reopening.items_of_tasks(c, number, tasks))
+        ids = store.read(lambda c: items.items_of_tasks(c, number, tasks))
         for start in range(0, len(ids), AT_ONCE):
             count += _reopen(store, number, ids[start : start + AT_ONCE])
     after = store.read(lambda c: get_campaign(c, number))
@@ -52,7 +52,7 @@ def reopen_items(store: Store, number: int, tasks: Sequence[str] | None) -> Reop
 
 
 def _reopen(store: Store, number: int, ids: list[int] | None) -> int:
-    return store.write(partial(reopening.reopen, number=number, now=store.clock(), ids=ids))
+    return store.write(partial(items.reopen, number=number, now=store.clock(), ids=ids))
 
 
 def withdraw_items(store: Store, number: int, tasks: Sequence[str], reason: str = "") -> Withdrawn:
@@ -62,29 +62,27 @@ def withdraw_items(store: Store, number: int, tasks: Sequence[str], reason: str 
     count = 0
     for start in range(0, len(ids), AT_ONCE):
         some, now = ids[start : start + AT_ONCE], store.clock()
-        made = partial(withdrawing.withdraw, number=number, ids=some, now=now, reason=reason)
+        made = partial(items.withdraw, number=number, ids=some, now=now, reason=reason)
         count += store.write(made)
     return {"campaign": number, "withdrawn": count}
 
 
 def correct_labels(
     store: Store, number: int, wanted: Mapping[str, str | None], reason: str = ""
-) -> labelling.LabelledByHand:
+) -> items.LabelledByHand:
     """Label items by hand, or take such labels back (``None``), a few hundred per transaction.
 
     All are checked first.
     """
 
     def check(connection: Connection) -> None:
-        labelling.check_wanted(connection, get_campaign(connection, number), wanted)
+        items.check_wanted(connection, get_campaign(connection, number), wanted)
 
     store.read(check)
-    made: labelling.LabelledByHand = {"campaign": number, "corrected": 0, "undone": 0, "opened": 0}
+    made: items.LabelledByHand = {"campaign": number, "corrected": 0, "undone": 0, "opened": 0}
     rest = iter(wanted.items())
     while some := dict(islice(rest, AT_ONCE)):
-        done = partial(
-            labelling.correct, number=number, wanted=some, now=store.clock(), reason=reason
-        )
+        done = partial(items.correct, number=number, wanted=some, now=store.clock(), reason=reason)
         found = store.write(done)
         made["corrected"] += found["corrected"]
         made["undone"] += found["undone"]

@@ -8,7 +8,7 @@ from typing import TypedDict
 from crowdtree.server.media import MediaFiles, file_of
 from crowdtree.server.store import Store
 from crowdtree.server.store.db.campaign_row import get_campaign
-from crowdtree.server.store.owner import drafts, duplicates
+from crowdtree.server.store.owner import campaigns, deleting
 
 
 class Duplicate(TypedDict):
@@ -28,11 +28,11 @@ def duplicate_campaign(
     Items are copied a few thousand per transaction, so that workers do not wait; if that fails,
     the draft is deleted.
     """
-    new = store.write(lambda c: duplicates.duplicate(c, number, name, store.clock()))
+    new = store.write(lambda c: campaigns.duplicate(c, number, name, store.clock()))
     try:
         copied = _copy_items(store, media, number, new) if items else 0
     except BaseException:
-        store.write(lambda c: drafts.discard(c, new, store.clock()))
+        store.write(lambda c: deleting.discard(c, new, store.clock()))
         if media is not None:
             media.remove(new)
         raise
@@ -44,7 +44,7 @@ def _copy_items(store: Store, media: MediaFiles | None, number: int, new: int) -
     source, target = store.read(lambda c: (get_campaign(c, number), get_campaign(c, new)))
     after = total = 0
     while True:
-        copy = partial(duplicates.copy_items, source=number, target=new, after=after)
+        copy = partial(campaigns.copy_items, source=number, target=new, after=after)
         after, copied, files = store.write(copy)
         if not copied:
             return total

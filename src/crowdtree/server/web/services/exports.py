@@ -18,10 +18,10 @@ from crowdtree.server.store.queries.export import (
     item_rows,
     label_payloads,
     label_rows,
+    payment_rows,
     pieces,
+    report_rows,
 )
-from crowdtree.server.store.queries.payments import payment_rows
-from crowdtree.server.store.queries.reports import report_rows
 from crowdtree.server.store.types import JsonObject
 
 Export = Literal["labels", "answers", "log", "workers", "payments", "reports"]

@@ -21,11 +21,10 @@ from crowdtree.server.media import MediaFiles
 from crowdtree.server.store import Store
 from crowdtree.server.store.corrections import editing
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
-from crowdtree.server.store.db.states import ItemStatus
-from crowdtree.server.store.derived import file_name
 from crowdtree.server.store.owner import campaigns
 from crowdtree.server.store.queries.items import items_with_media
-from crowdtree.server.store.types import JsonObject
+from crowdtree.server.store.tokens import file_name
+from crowdtree.server.store.types import ItemStatus, JsonObject
 from crowdtree.server.web.state import AppState
 
 ROWS_PER_TRANSACTION = 2000

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from crowdtree.planning import Report
 from crowdtree.server.settings.presets import settings_for
-from crowdtree.server.store.owner import campaigns, drafts
+from crowdtree.server.store.owner import campaigns, deleting
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.services.items import remove_media
 from crowdtree.server.web.state import AppState
@@ -33,5 +33,5 @@ async def create_draft(state: AppState, name: str, who: str, table: Table, repor
 
 async def discard_draft(state: AppState, number: int) -> None:
     """Delete a draft with its items, links and uploaded files."""
-    await state.store.awrite(lambda c: drafts.discard(c, number, state.now))
+    await state.store.awrite(lambda c: deleting.discard(c, number, state.now))
     await remove_media(state, number)

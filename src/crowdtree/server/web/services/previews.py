@@ -13,12 +13,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.server.store.db.campaign_row import Campaign
-from crowdtree.server.store.db.states import ItemStatus
 from crowdtree.server.store.db.tables import items
 from crowdtree.server.store.queries.workers import WorkerState
-from crowdtree.server.store.serving.commands import HandedOut
-from crowdtree.server.store.serving.task import shown_item
-from crowdtree.server.store.types import AnyPolicy, JsonObject
+from crowdtree.server.store.serving.commands import HandedOut, shown_item
+from crowdtree.server.store.types import AnyPolicy, ItemStatus, JsonObject
 from crowdtree.server.web.services.assignments import WorkerReport, report_of
 
 EXAMPLE = {"text": "One of your items will be here."}

@@ -9,11 +9,11 @@ from typing import Literal
 
 from sqlalchemy.engine import Connection
 
-from crowdtree.server.store import Refused
+from crowdtree.server.store import Refused, tokens
 from crowdtree.server.store.db.activity import ORIGIN, Origin, note
 from crowdtree.server.store.db.campaign_row import get_campaign
-from crowdtree.server.store.owner import joining, tokens
-from crowdtree.server.store.owner.joining import Visitor
+from crowdtree.server.store.owner import people
+from crowdtree.server.store.owner.people import Visitor
 from crowdtree.server.web.rate_limit import network
 from crowdtree.server.web.state import AppState
 
@@ -126,7 +126,7 @@ async def is_participant(
 ) -> bool:
     """Whether a session is that of this participant already, or of any worker without an id."""
     return await state.store.aread(
-        lambda c: joining.is_participant(c, session, number, participant, state.now)
+        lambda c: people.is_participant(c, session, number, participant, state.now)
     )
 
 
@@ -144,7 +144,7 @@ async def join_campaign(state: AppState, address: str, token: str, visitor: Visi
             return None
         campaign = get_campaign(connection, found.campaign_id, lock=True)
         policy, seconds = state.policy(campaign), state.options.session_seconds
-        return joining.join(connection, campaign, policy, visitor, state.now, seconds)
+        return people.join(connection, campaign, policy, visitor, state.now, seconds)
 
     session = await state.store.awrite(exchange)
     if session is None:

@@ -1,24 +1,128 @@
-"""Before the first question: workers agree to what the owner asks for, and practise."""
+"""What a worker may do next: agree and practise, then hold some questions for some time.
+
+A newcomer has no record: their skips weigh nothing, and they hold one question at a time.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from typing_extensions import TypedDict
 
+from crowdtree.core.problem import DASH
+from crowdtree.server.settings.model import Settings
+from crowdtree.server.store import tokens
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.server.store.db.sql import fetch
+from crowdtree.server.store.db.statements import GoldItem, Worker
 from crowdtree.server.store.db.tables import items, workers
 from crowdtree.server.store.errors import NotFound, Refused
-from crowdtree.server.store.owner import tokens
-from crowdtree.server.store.serving.commands import QuestionText
-from crowdtree.server.store.serving.task import shown_item
-from crowdtree.server.store.serving.training import Lesson, lessons
+from crowdtree.server.store.serving.campaign import ServedCampaign
+from crowdtree.server.store.serving.commands import QuestionText, shown_item
 from crowdtree.server.store.types import AnyPolicy, JsonObject
+
+FULL_RECORD = 5
+"""Answers beyond the number of skips after which a skip counts in full."""
+LEAST_SECONDS = 30.0
+"""A lease never shrinks below this, unless the time for a question is shorter."""
+MAX_HALVINGS = 10
+WAIT_SHARE = 0.1
+"""Share of a lease after which it is taken back from a newcomer when others wait."""
+
+
+def skip_weight(answers: int, skips: int) -> float:
+    """How much a skip counts, by the answers and skips that the worker gave before.
+
+    >>> skip_weight(0, 0), skip_weight(5, 0), skip_weight(20, 40), skip_weight(200, 3)
+    (0.0, 1.0, 0.444, 1.0)
+    """
+    return round(min(1.0, answers / (FULL_RECORD + skips)), 3)
+
+
+def leases_allowed(settings: Settings, answers: int, lapses: int) -> int:
+    """How many questions a worker may hold: one before the first answer, and after a lapse.
+
+    >>> leases_allowed(Settings(), 0, 0), leases_allowed(Settings(), 1, 0)
+    (1, 3)
+    """
+    return settings.tasks.max_open_questions if answers and not lapses else 1
+
+
+def lease_seconds(settings: Settings, lapses: int) -> float:
+    """How long a worker may hold a question: half as long after each lease that they let expire.
+
+    >>> [lease_seconds(Settings(), lapses) for lapses in (0, 1, 2, 9)]
+    [600.0, 300.0, 150.0, 30.0]
+    """
+    if not lapses:
+        return settings.tasks.max_seconds_per_question
+    least = min(LEAST_SECONDS, settings.tasks.max_seconds_per_question)
+    return max(least, settings.tasks.max_seconds_per_question / 2.0 ** min(lapses, MAX_HALVINGS))
+
+
+def take_back_after(settings: Settings) -> float:
+    """Seconds after which a newcomer's lease is taken back when others wait.
+
+    >>> take_back_after(Settings())
+    60.0
+    """
+    return max(
+        min(LEAST_SECONDS, settings.tasks.max_seconds_per_question),
+        WAIT_SHARE * settings.tasks.max_seconds_per_question,
+    )
+
+
+def is_accepted(kind: str, fate: str, overdue: int) -> bool:
+    """Whether a line of the log is an answer that is paid, where there is a price.
+
+    >>> is_accepted("answer", "counted", 1), is_accepted("answer", "late", 1)
+    (True, False)
+    """
+    return kind == "answer" and (
+        fate in ("counted", "gold") or (fate in ("surplus", "late") and not overdue)
+    )
+
+
+class Lesson(NamedTuple):
+    """A training item: a question about an item of known class, and the right answer."""
+
+    item: int
+    cls: int
+    question: int
+    right: int
+
+
+def lessons(policy: AnyPolicy, items: Sequence[GoldItem], only: int | None = None) -> list[Lesson]:
+    """The training: items in order, each with the next question that has a right answer.
+
+    A worker who answers one question (`only`) practises that one.
+    """
+    outcome = policy.problem.outcome
+    questions = policy.questions_used() if only is None else [only]
+    found: list[Lesson] = []
+    for item in items:
+        definite = [q for q in questions if outcome[q, item.cls] != DASH]
+        if definite:
+            question = definite[len(found) % len(definite)]
+            found.append(Lesson(item.id, item.cls, question, int(outcome[question, item.cls])))
+    return found
+
+
+def preparation(campaign: ServedCampaign, worker: Worker) -> str:
+    """What the worker has to do before the next question: consent, training or nothing."""
+    mark = campaign.settings.tasks.consent_mark
+    if mark and worker.consent != mark:
+        return "consent"
+    if worker.answers or worker.trained >= len(campaign.training):
+        return ""
+    wanted = lessons(campaign.policy, campaign.training, worker.question)
+    return "training" if worker.trained < len(wanted) else ""
+
 
 ANSWERS = ("no", "yes")
 
@@ -87,7 +191,7 @@ def learner(
     return Learner(worker, trained, campaign, policy, lessons(policy, gold, only))
 
 
-def _worker(connection: Connection, token_hash: str, now: float) -> Learner:
+def _learner(connection: Connection, token_hash: str, now: float) -> Learner:
     number, worker = tokens.worker_of(connection, token_hash, now)
     campaign = get_campaign(connection, number)
     columns = (workers.c.question, workers.c.trained, workers.c.answers, workers.c.consent)
@@ -100,7 +204,7 @@ def _worker(connection: Connection, token_hash: str, now: float) -> Learner:
 
 def training_of(connection: Connection, token_hash: str, now: float) -> Training:
     """The next training item of a worker, and how many there are."""
-    return next_lesson(connection, _worker(connection, token_hash, now))
+    return next_lesson(connection, _learner(connection, token_hash, now))
 
 
 def next_lesson(connection: Connection, me: Learner) -> Training:
@@ -110,7 +214,7 @@ def next_lesson(connection: Connection, me: Learner) -> Training:
     if done == total:
         return {"total": total, "done": done, "task": None}
     lesson = me.lessons[done]
-    task, payload = _item(connection, lesson)
+    task, payload = _lesson_item(connection, lesson)
     problem, question = me.policy.problem, lesson.question
     made: Practice = {
         "number": done + 1,
@@ -124,7 +228,7 @@ def practise(
     connection: Connection, token_hash: str, number: int, answer: str | None, now: float
 ) -> Feedback:
     """Take an answer to a training item; sent again, it gets the same feedback."""
-    me = _worker(connection, token_hash, now)
+    me = _learner(connection, token_hash, now)
     found = feedback(connection, me, number, answer)
     mine = (workers.c.id == me.id, workers.c.trained == number - 1)
     connection.execute(workers.update().where(*mine).values(trained=number, seen_at=now))
@@ -136,7 +240,7 @@ def feedback(connection: Connection, me: Learner, number: int, answer: str | Non
     if not 1 <= number <= min(me.trained + 1, len(me.lessons)):
         raise Refused("training")
     lesson = me.lessons[number - 1]
-    _, payload = _item(connection, lesson)
+    _, payload = _lesson_item(connection, lesson)
     problem = me.policy.problem
     described = problem.descriptions[lesson.cls] if problem.descriptions else ""
     right = ANSWERS[lesson.right]
@@ -150,7 +254,7 @@ def feedback(connection: Connection, me: Learner, number: int, answer: str | Non
     }
 
 
-def _item(connection: Connection, lesson: Lesson) -> tuple[str, str]:
+def _lesson_item(connection: Connection, lesson: Lesson) -> tuple[str, str]:
     row = connection.execute(
         sa.select(items.c.task, items.c.payload).where(items.c.id == lesson.item)
     ).one_or_none()

@@ -17,9 +17,19 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from crowdtree.core.errors import CrowdtreeError
-from crowdtree.server.store.backup.media import File, Media, is_media
-from crowdtree.server.store.backup.tables import load, set_last_ids, table_names
-from crowdtree.server.store.backup.writing import CHUNK, FORMAT, MANIFEST, Manifest, member_of
+from crowdtree.server.store.backup import (
+    CHUNK,
+    FORMAT,
+    MANIFEST,
+    File,
+    Manifest,
+    Media,
+    is_media,
+    load,
+    member_of,
+    set_last_ids,
+    table_names,
+)
 from crowdtree.server.store.db.engine import is_sqlite, make_engine, make_tables
 from crowdtree.server.store.db.tables import SCHEMA_VERSION, metadata
 

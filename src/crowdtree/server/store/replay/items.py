@@ -1,7 +1,8 @@
-"""Everything that the database holds about the items of a campaign."""
+"""What the database holds about an item, and where it differs from the fold of its log."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -9,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.sql import Query, fetch
-from crowdtree.server.store.db.states import ItemStatus
+from crowdtree.server.store.types import ItemStatus
 
 PAGE = 10_000
 AT_ONCE = 500
@@ -94,3 +95,28 @@ def _by_item(rows: Sequence[R]) -> dict[int, list[R]]:
     for row in rows:
         found.setdefault(row.item_id, []).append(row)
     return found
+
+
+RELATIVE, ABSOLUTE = 1e-9, 1e-12
+"""Tolerances for floating-point numbers."""
+
+
+def same(
+    stored: object, replayed: object, relative: float = RELATIVE, absolute: float = ABSOLUTE
+) -> bool:
+    """Whether two JSON values agree, floating-point numbers within the tolerances.
+
+    >>> same({"a": [0.1 + 0.2, 1]}, {"a": [0.3, 1]}), same([1], [2])
+    (True, False)
+    """
+    if isinstance(stored, dict) and isinstance(replayed, dict):
+        alike = (same(stored[key], replayed[key], relative, absolute) for key in stored)
+        return stored.keys() == replayed.keys() and all(alike)
+    if isinstance(stored, list) and isinstance(replayed, list):
+        pairs = zip(stored, replayed, strict=False)
+        return len(stored) == len(replayed) and all(
+            same(one, other, relative, absolute) for one, other in pairs
+        )
+    if isinstance(stored, float) and isinstance(replayed, float | int):
+        return math.isclose(stored, replayed, rel_tol=relative, abs_tol=absolute)
+    return stored == replayed
