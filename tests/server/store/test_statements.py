@@ -24,7 +24,7 @@ from crowdtree.server.store.db.engine import ensure_tables, is_sqlite, make_engi
 from crowdtree.server.store.db.sql import Query, fetch_sorted
 from crowdtree.server.store.db.tables import leases
 from crowdtree.server.store.queries import monitor_log
-from crowdtree.server.store.replay import items, plan_fold
+from crowdtree.server.store.replay import histories, items
 
 
 def test_next_examines_few_rows_of_a_large_table(tmp_path: Path) -> None:
@@ -47,9 +47,10 @@ def test_a_page_of_items_is_read_without_going_through_the_campaign(tmp_path: Pa
     pages = (
         items.ITEMS_AFTER,
         monitor_log.ITEMS,
-        plan_fold.LINES,
-        plan_fold.LABELS,
-        plan_fold.OPEN,
+        histories.LINES,
+        histories.LABELS,
+        histories.EVENTS,
+        histories.OPEN,
     )
     with Store(f"sqlite:///{tmp_path / 'x.db'}").opened() as store:
         for statement in pages:

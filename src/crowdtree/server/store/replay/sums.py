@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign.events import Answered, Outcome, Reason
-from crowdtree.campaign.view import ItemView
+from crowdtree.campaign.events import Outcome, Reason
 from crowdtree.server.store.db.campaign_row import flows, tally
 from crowdtree.server.store.db.sql import Sql, exists, fetch_ids
-from crowdtree.server.store.db.statements import RELEARN, REVISING
+from crowdtree.server.store.db.statements import RELEARN, REVISING, ItemRow
 from crowdtree.server.store.db.tables import budgets, judgements, workers
 from crowdtree.server.store.reliability import outcome_counts
-from crowdtree.server.store.replay.items import StoredItem
-from crowdtree.server.store.serving.campaign import ServedCampaign, moves_of
+from crowdtree.server.store.replay.histories import COUNTED, Course, LabelRow, Line
+from crowdtree.server.store.serving.campaign import ServedCampaign
 from crowdtree.server.store.serving.workers import is_accepted
 from crowdtree.server.store.types import ITEM_STATUSES, LIVE_LEASES, ItemStatus
 
@@ -75,66 +74,71 @@ class Sums:
 
     def __init__(self, campaign: ServedCampaign) -> None:
         self.campaign, self.problem = campaign, campaign.problem
-        self.items = self.lines = self.labelled = self.live_leases = 0
+        self.items = self.labelled = self.live_leases = 0
         self.finished = False
         self.tallies: Counter[str] = Counter()
         self.workers: dict[int, Counter[str]] = defaultdict(Counter)
+        self.log: Counter[tuple[int | None, tuple[Any, ...]]] = Counter()
+        """Lines of the log by what is counted of them, with the class of the item."""
+        self.courses: Counter[Course] = Counter()
 
-    def add(self, stored: StoredItem, view: ItemView) -> None:
-        """Add an item, as stored and as replayed."""
+    def add(
+        self, row: ItemRow, lines: Sequence[Line], label: LabelRow | None, course: Course
+    ) -> None:
+        """Add an item as it is stored, and what its fold says."""
+        status = ItemStatus(row.status)
         self.items += 1
-        self.lines += len(stored.log)
-        self.tallies[stored.status.label] += 1
-        self.tallies["held"] += stored.status == ItemStatus.OPEN and view.held_back
-        self.live_leases += sum(lease.state in LIVE_LEASES for lease in stored.leases)
-        self._add_label(stored)
-        self._add_log(stored)
-        begun = stored.row.state is not None or stored.status == ItemStatus.OPEN
-        if begun and stored.gold is None and view.judged_by == self.campaign.revision:
-            self.tallies.update(moves_of(self.campaign, view))
-        if stored.status == ItemStatus.LABELLED and stored.label is not None:
-            for given, outcome in view.with_outcomes():
-                if outcome is Outcome.COUNTED and isinstance(given, Answered):
-                    worker = cast(int, given.worker)
-                    self._judge(worker, given.question, given.value, stored.label.label)
+        self.tallies[status.label] += 1
+        self.courses[course] += 1
+        cls = row.gold
+        if label is not None:
+            self._add_label(label, status)
+            if status == ItemStatus.LABELLED:
+                cls = label.label
+        for line in lines:
+            if line.line:
+                self.log[cls, COUNTED(line)] += 1
+            else:
+                self.live_leases += line.state in LIVE_LEASES
 
-    def _add_label(self, stored: StoredItem) -> None:
-        label = stored.label
-        if label is None:
-            return
+    @property
+    def lines(self) -> int:
+        """Lines of the log."""
+        return self.log.total()
+
+    def _add_label(self, label: LabelRow, status: ItemStatus) -> None:
         self.labelled += 1
         self.finished |= label.reason == Reason.FINISHED
-        if label.posterior_error is not None:
+        nanos = None if label.posterior_error is None else round(label.posterior_error * 1e9)
+        if nanos is not None:
             self.tallies["estimated"] += 1
             self.tallies["taken"] += label.answers
-            self.tallies["error_nanos"] += round(label.posterior_error * 1e9)
-        if Reason(label.reason).is_handed_over:
-            self.tallies["undecided"] += 1
-        if stored.status == ItemStatus.LABELLED:
+            self.tallies["error_nanos"] += nanos
+        self.tallies["undecided"] += Reason(label.reason).is_handed_over
+        if status == ItemStatus.LABELLED:
             self.tallies[f"label:{label.label}"] += 1
-            if label.posterior_error is not None:
-                nanos = round(label.posterior_error * 1e9)
-                self.tallies[f"label_nanos:{label.label}"] += nanos
+            self.tallies[f"label_nanos:{label.label}"] += nanos or 0
 
-    def _add_log(self, stored: StoredItem) -> None:
-        """Add the lines of an item."""
-        for line in stored.log:
-            worker = self.workers[line.worker_id]
-            self.tallies["spent"] += line.price
-            worker["earned"] += line.price
-            self.tallies[f"asked:{line.question}"] += 1
-            self.tallies[f"fate:{line.fate}"] += 1
-            worker["answers" if line.kind == "answer" else "skips"] += 1
-            worker["accepted"] += is_accepted(line.kind, line.fate, line.overdue)
-            worker["overdue"] += line.overdue
-            if line.fate == "gold" and line.value is not None:
-                self._judge(line.worker_id, line.question, line.value, stored.gold, gold=True)
-
-    def _judge(
-        self, worker: int, question: int, value: int, cls: int | None, gold: bool = False
-    ) -> None:
-        if cls is not None and 0 <= cls < self.problem.n_classes:
-            self.workers[worker].update(outcome_counts(self.problem, question, value, cls, gold))
+    def close(self) -> None:
+        """Count the lines of the log by worker and by tally, and the ways of the items."""
+        for course, count in self.courses.items():
+            for name, by in {**course.moves, "held": int(course.held)}.items():
+                self.tallies[name] += count * by
+        for (cls, columns), count in self.log.items():
+            number, overdue, price, question, kind, value, fate, revised = columns
+            worker, gold = self.workers[number], fate == Outcome.GOLD
+            self.tallies["spent"] += count * price
+            self.tallies[f"asked:{question}"] += count
+            self.tallies[f"fate:{fate}"] += count
+            worker["earned"] += count * price
+            worker["answers" if kind == "answer" else "skips"] += count
+            worker["accepted"] += count * is_accepted(kind, fate, overdue)
+            worker["overdue"] += count * overdue
+            judged = gold or (revised or fate) == Outcome.COUNTED
+            judged &= value is not None
+            if judged and cls is not None and 0 <= cls < self.problem.n_classes:
+                for name, by in outcome_counts(self.problem, question, value, cls, gold).items():
+                    worker[name] += count * by
 
 
 def check_sums(connection: Connection, campaign: ServedCampaign, sums: Sums) -> Iterator[str]:
