@@ -15,11 +15,11 @@ import sqlalchemy as sa
 import crowdtree as ct
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.store import Next, Store, Submit, Transaction, tokens
+from crowdtree.server.store.db import assignment
 from crowdtree.server.store.db.tables import answers, budgets, credentials, labels, leases
 from crowdtree.server.store.owner import campaigns, people
 from crowdtree.server.store.queries.workers import listed_workers
 from crowdtree.server.store.replay.verify import verify
-from crowdtree.server.store.serving import assign
 from tests.short import settings_of
 
 ITEMS = 12
@@ -110,14 +110,14 @@ def test_many_at_once_by_the_same_rules(
 ) -> None:
     name, settings = CASES[case]
     together: list[int] = []
-    grant_offers = assign.grant_offers
+    hand_out = assignment.hand_out
 
     def counted(*values: Any) -> Any:
-        found = grant_offers(*values)
+        found = hand_out(*values)
         together.append(len(found))
         return found
 
-    monkeypatch.setattr(assign, "grant_offers", counted)
+    monkeypatch.setattr(assignment, "hand_out", counted)
     with Store(url, rng=1).opened() as store:
         number, hashes = filled(store, policy(name), **settings)
         seen = play(store, hashes)

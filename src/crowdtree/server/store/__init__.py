@@ -112,7 +112,7 @@ class Store:
         make = partial(BatchWriter, self.engine, changed=self._changed)
         if self.flusher is None:
             return {"answers": make(cache)}
-        second = ServingCache(self.clock, generators[1], cache.last_questions)
+        second = ServingCache(self.clock, generators[1])
         return {
             "questions": make(second),
             "transactions": make(cache),

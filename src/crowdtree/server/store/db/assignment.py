@@ -1,16 +1,33 @@
-"""The statements that search for questions and hand them out, each with the type of its rows.
+"""Searching for questions and handing them out: what to find, and how leases are written.
 
-They never wait: rows that another process has locked are skipped. The second half serves many
-workers at once and runs on PostgreSQL only.
+The search never waits: it locks nothing, and rows that another process has locked or changed by the
+time the leases are written are left out. On PostgreSQL, where every statement is a round trip to
+another process, one query finds candidates for all workers and one statement writes all leases. On
+SQLite a statement is a function call, so each worker has statements of their own.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from sqlalchemy.engine import Connection
+
 from crowdtree.server.settings.model import NEVER
-from crowdtree.server.store.db.sql import Query, Sql
-from crowdtree.server.store.db.statements import ACTIVE, LIVE, TAKEN, UNFINISHED, UNREVISED, Item
+from crowdtree.server.store.db import statements as sql
+from crowdtree.server.store.db.engine import is_sqlite
+from crowdtree.server.store.db.sql import (
+    Pending,
+    Query,
+    Sql,
+    fetch,
+    fetch_one,
+    run,
+    send,
+    send_many,
+)
+from crowdtree.server.store.db.statements import ACTIVE, LIVE, TAKEN, UNFINISHED, UNREVISED
 from crowdtree.server.store.types import ItemStatus, LeaseState, lease_token
 
 
@@ -31,15 +48,83 @@ class HeldTask(NamedTuple):
         return lease_token(self.lease_id, self.nonce)
 
 
-class Choice(NamedTuple):
-    """An open question that a worker can be given, with its item."""
+class Seeker(NamedTuple):
+    """A worker who is looking for a question: the preferred one, or with `wide` any."""
 
+    worker_id: int
+    campaign_id: int
+    question: int
+    after: int
+    """Id of the open question after which those with the preferred question are searched."""
+    after_any: int
+    people: int
+    known: int
+    wide: bool
+
+
+class Offer(NamedTuple):
+    """An open question for a worker: `kind` 0 for the preferred question, 1 for any."""
+
+    worker_id: int
+    kind: int
     id: int
     item_id: int
     question: int
     needed: int
+
+
+class NewItem(NamedTuple):
+    """An item that was not started yet."""
+
+    campaign_id: int
+    item_id: int
+
+
+class NewLease(NamedTuple):
+    """A lease to write: of an open question, or without an `offer` of an item that is started."""
+
+    worker_id: int
+    campaign_id: int
+    item_id: int
+    question: int
+    nonce: str
+    expires_at: float
+    people: int
+    revision: int
+    offer: int = 0
+    place: int = 0
+    """Which lease of the open question it is, from 1 on."""
+    needed: int = 0
+    """How many there may be."""
+
+
+class Rest(NamedTuple):
+    """A question of an item that is started, which can be handed out `needed` more times."""
+
+    campaign_id: int
+    item_id: int
+    question: int
+    needed: int
+    known_only: int = 0
+
+
+class Grant(NamedTuple):
+    """A lease that was written, with its item."""
+
+    lease_id: int
+    nonce: str
+    worker_id: int
+    item_id: int
+    question: int
     task: str
     payload: str
+
+
+class LeaseKey(NamedTuple):
+    """The id and the nonce of a lease that was written."""
+
+    id: int
+    nonce: str
 
 
 class ScannedQuestion(NamedTuple):
@@ -47,13 +132,6 @@ class ScannedQuestion(NamedTuple):
 
     id: int
     item_id: int
-
-
-class LeaseKey(NamedTuple):
-    """A lease that was written."""
-
-    id: int
-    nonce: str
 
 
 HELD = Query(
@@ -74,29 +152,6 @@ AGAIN = f"""(leases.question = open_questions.question
 """Whether the worker of a lease must not be asked an open question of the same item: it is the same
 question, or fewer people have answered about the item than must before one is asked again
 (:attr:`crowdtree.server.settings.model.Settings.min_people_before_repeat`)."""
-_UNTOUCHED = f"""NOT EXISTS (SELECT 1 FROM leases
-    WHERE leases.item_id = open_questions.item_id AND leases.worker_id = :worker AND {TAKEN}
-    AND {AGAIN.format(people=":people")})"""
-_CHOOSE = f"""SELECT open_questions.id, open_questions.item_id, open_questions.question,
-    open_questions.needed, items.task, items.payload
-    FROM open_questions JOIN items ON items.id = open_questions.item_id
-    WHERE open_questions.campaign_id = :campaign {{question}} AND open_questions.id > :after
-    AND open_questions.known_only <= :known
-    AND {_UNTOUCHED} ORDER BY open_questions.id LIMIT 1"""
-
-
-def _choose(one_question: bool) -> Query[Choice]:
-    question = "AND open_questions.question = :question" if one_question else ""
-    return Query(Choice, _CHOOSE.replace("{question}", question) + " {skip open_questions, items}")
-
-
-CHOOSE = {one: _choose(one) for one in (False, True)}
-"""By whether one question is searched for."""
-NEW_ITEM = Query(
-    Item,
-    f"""SELECT id, task, payload FROM items WHERE campaign_id = :campaign
-    AND status = {ItemStatus.NEW:d} ORDER BY id LIMIT 1 {{skip items}}""",
-)
 ANY_FOR_WORKER = Sql(
     f"""SELECT 1 FROM items WHERE campaign_id = :campaign AND {UNFINISHED}
     AND (SELECT count(*) FROM leases WHERE leases.item_id = items.id
@@ -109,18 +164,6 @@ SCAN_QUESTIONS = Query(
     AND id > :after AND known_only <= :known ORDER BY id LIMIT :most""",
 )
 LOCK_ITEM = Sql("SELECT id FROM items WHERE id = :id AND revision = :revision {skip items}")
-ADD_LEASE = Query(
-    LeaseKey,
-    f"""INSERT INTO leases (nonce, campaign_id, item_id, worker_id, question, state,
-    given_at, expires_at) VALUES (:nonce, :campaign, :item, :worker, :question,
-    {LeaseState.ACTIVE:d}, :now, :expires) ON CONFLICT (item_id, worker_id, question)
-    DO UPDATE SET state = {LeaseState.ACTIVE:d}, given_at = :now, expires_at = :expires
-    WHERE leases.state = {LeaseState.EXPIRED:d} RETURNING id, nonce""",
-)
-OPEN_ITEM = Sql(
-    f"""UPDATE items SET status = {ItemStatus.OPEN:d}, revision = :revision,
-    judged_by = :revision WHERE id = :id"""
-)
 GOLD_TAKEN = Sql(
     f"""SELECT 1 FROM leases WHERE item_id = :item AND worker_id = :worker
     AND :question IN (question, -1) AND {TAKEN} LIMIT 1"""
@@ -133,83 +176,88 @@ TAKE_BACK = Sql(
     AND (workers.answers = 0 OR workers.lapses > 0) {{skip leases}})"""
 )
 
-# ------------------------------------------------------------- assignment in batches, PostgreSQL
+# ------------------------------------------------------------------------------ searching
 
-
-class Seeker(NamedTuple):
-    """A worker who is looking for a question, and from which positions on."""
-
-    worker_id: int
-    campaign_id: int
-    question: int
-    after: int
-    after_any: int
-    people: int
-    known: int
-    wide: bool
-
-
-class Offer(NamedTuple):
-    """An open question for a worker: `kind` 0 for the preferred question, 1 for any."""
-
-    worker_id: int
-    kind: int
-    id: int
-    question: int
-    needed: int
-
-
-class NewItemOffer(NamedTuple):
-    """An item that was not started yet."""
-
-    campaign_id: int
-    item_id: int
-
-
-class Grant(NamedTuple):
-    """A lease that was written for a worker, with its item."""
-
-    lease_id: int
-    nonce: str
-    worker_id: int
-    item_id: int
-    question: int
-    task: str
-    payload: str
-
-
-_OFFER = f"""SELECT open_questions.id, open_questions.question, open_questions.needed
-    FROM open_questions WHERE open_questions.campaign_id = r.campaign_id {{question}}
-    AND open_questions.known_only <= r.known
-    AND NOT EXISTS (SELECT 1 FROM leases
-        WHERE leases.item_id = open_questions.item_id AND leases.worker_id = r.worker_id
-        AND {TAKEN} AND {AGAIN.format(people="r.people")})
+_OFFER = f"""SELECT CAST({{worker_id}} AS BIGINT) AS worker_id, {{kind}} AS kind,
+    open_questions.id, open_questions.item_id, open_questions.question, open_questions.needed
+    FROM open_questions WHERE open_questions.campaign_id = {{campaign_id}} AND {{which}}
+    AND open_questions.known_only <= {{known}}
+    AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.item_id = open_questions.item_id
+        AND leases.worker_id = {{worker_id}} AND {TAKEN} AND {AGAIN.format(people="{people}")})
     ORDER BY open_questions.id LIMIT :most"""
-_PREFERRED = _OFFER.replace(
-    "{question}", "AND open_questions.question = r.question AND open_questions.id > r.after"
+_KINDS = (
+    "open_questions.question = {question} AND open_questions.id > {after}",
+    "open_questions.id > {after_any} AND {wide}",
 )
-_ANY = _OFFER.replace("{question}", "AND open_questions.id > r.after_any AND r.wide")
+
+
+def _offer(kind: int, prefix: str) -> str:
+    """Write the search for a kind of offers; the seeker's columns are parameters, or those of r."""
+    columns = {name: prefix + name for name in Seeker._fields}
+    return _OFFER.format(kind=kind, which=_KINDS[kind].format(**columns), **columns)
+
+
+OFFERS_FOR_ONE = [Query(Offer, _offer(kind, ":")) for kind in (0, 1)]
 OFFERS = Query(
     Offer,
     f"""WITH r AS MATERIALIZED (SELECT * FROM json_to_recordset(:rows::json) AS
         r(worker_id bigint, campaign_id bigint, question int, after bigint, after_any bigint,
         people int, known int, wide boolean))
-    SELECT r.worker_id, 0 AS kind, o.id, o.question, o.needed
-    FROM r CROSS JOIN LATERAL ({_PREFERRED}) o
+    SELECT o.* FROM r CROSS JOIN LATERAL ({_offer(0, "r.")}) o
     UNION ALL
-    SELECT r.worker_id, 1 AS kind, o.id, o.question, o.needed
-    FROM r CROSS JOIN LATERAL ({_ANY}) o
+    SELECT o.* FROM r CROSS JOIN LATERAL ({_offer(1, "r.")}) o
     ORDER BY 1, 2, 3""",
 )
+NEW_ITEMS_OF_ONE = Query(
+    NewItem,
+    f"""SELECT campaign_id, id AS item_id FROM items WHERE campaign_id = :campaign
+    AND status = {ItemStatus.NEW:d} ORDER BY id LIMIT :most""",
+)
 NEW_ITEMS = Query(
-    NewItemOffer,
+    NewItem,
     f"""SELECT c.id AS campaign_id, i.id AS item_id FROM campaigns c
     CROSS JOIN LATERAL (SELECT items.id FROM items WHERE items.campaign_id = c.id
         AND items.status = {ItemStatus.NEW:d} ORDER BY items.id LIMIT :most) i
     WHERE c.id IN :ids ORDER BY 1, 2""",
 )
+
+
+def find(
+    connection: Connection, seekers: Sequence[Seeker], most: int
+) -> tuple[list[Offer], list[NewItem]]:
+    """Find open questions for workers, at most so many for each, and new items."""
+    if not is_sqlite(connection):
+        rows = json.dumps([seeker._asdict() for seeker in seekers])
+        campaigns = sorted({seeker.campaign_id for seeker in seekers})
+        offers = send(connection, OFFERS, rows=rows, most=most)
+        items = send(connection, NEW_ITEMS, ids=campaigns, most=most)
+        return offers.rows(), items.rows()
+    found, new = list[Offer](), list[NewItem]()
+    for seeker in seekers:
+        mine: list[Offer] = []
+        for statement in OFFERS_FOR_ONE[: 1 + seeker.wide]:
+            mine = mine or fetch(connection, statement, **seeker._asdict(), most=most)
+        found += mine
+        if not mine:
+            new += fetch(connection, NEW_ITEMS_OF_ONE, campaign=seeker.campaign_id, most=most)
+    return found, new
+
+
+# ------------------------------------------------------------------------------ handing out
+
 _LEASE = """INSERT INTO leases (nonce, campaign_id, item_id, worker_id, question, state,
     given_at, expires_at)"""
+ADD_LEASE = Query(
+    LeaseKey,
+    f"""{_LEASE} VALUES (:nonce, :campaign_id, :item_id, :worker_id, :question,
+    {LeaseState.ACTIVE:d}, :now, :expires_at) ON CONFLICT (item_id, worker_id, question)
+    DO UPDATE SET state = {LeaseState.ACTIVE:d}, given_at = :now, expires_at = :expires_at
+    WHERE leases.state = {LeaseState.EXPIRED:d} RETURNING id, nonce""",
+)
+OPEN_ITEM = Sql(
+    f"""UPDATE items SET status = {ItemStatus.OPEN:d}, revision = :revision,
+    judged_by = :revision WHERE id = :id"""
+)
 TAKE_OFFERS = Query(
     Grant,
     f"""WITH r AS MATERIALIZED (SELECT * FROM json_to_recordset(:rows::json) AS
@@ -263,3 +311,48 @@ START_ITEMS = Query(
     SELECT leased.id AS lease_id, leased.nonce, leased.worker_id, leased.item_id, leased.question,
     locked.task, locked.payload FROM leased JOIN locked ON locked.id = leased.item_id""",
 )
+
+
+def hand_out(
+    connection: Connection, leases: Sequence[NewLease], rest: Sequence[Rest], now: float
+) -> list[Grant]:
+    """Write leases and what is left to hand out; those that another process took are left out."""
+    if is_sqlite(connection):
+        return [grant for lease in leases if (grant := _take(connection, lease, rest, now))]
+    taken = [lease for lease in leases if lease.offer]
+    started = [lease for lease in leases if not lease.offer]
+    pending: list[Pending[Grant]] = []
+    if taken:
+        ids = sorted({lease.offer for lease in taken})
+        rows = json.dumps([lease._asdict() for lease in taken])
+        pending.append(send(connection, TAKE_OFFERS, rows=rows, ids=ids, now=now))
+    if started:
+        ids = sorted({lease.item_id for lease in started})
+        rows = json.dumps([lease._asdict() for lease in started])
+        left = json.dumps([question._asdict() for question in rest])
+        pending.append(send(connection, START_ITEMS, rows=rows, rest=left, ids=ids, now=now))
+    return [grant for part in pending for grant in part.rows()]
+
+
+def _take(
+    connection: Connection, lease: NewLease, rest: Sequence[Rest], now: float
+) -> Grant | None:
+    """Write a lease on SQLite, where nobody else writes meanwhile."""
+    if not lease.offer:
+        run(connection, OPEN_ITEM, id=lease.item_id, revision=lease.revision)
+        send_many(connection, sql.ADD_QUESTION, (question._asdict() for question in rest))
+    elif lease.place < lease.needed:
+        left = {"id": lease.offer, "needed": lease.needed - lease.place}
+        send_many(connection, sql.SAVE_QUESTION, [left])
+    else:
+        send_many(connection, sql.DROP_QUESTION, [{"id": lease.offer}])
+    return add_lease(connection, lease, now)
+
+
+def add_lease(connection: Connection, lease: NewLease, now: float) -> Grant | None:
+    """Write a lease; a worker whose lease on this question has expired gets the same one again."""
+    item = fetch_one(connection, sql.ITEM, id=lease.item_id)
+    key = fetch_one(connection, ADD_LEASE, **lease._asdict(), now=now)
+    if item is None or key is None:
+        return None
+    return Grant(*key, lease.worker_id, *item[:1], lease.question, *item[1:])

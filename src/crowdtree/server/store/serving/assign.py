@@ -5,31 +5,30 @@ with the worker's previous question; any item in progress; a new item. Rows of `
 a new id whenever they open, so a worker's search continues from the last id that it has seen: each
 row is read once per worker, for any number of items. When nothing is found, the worker's search
 starts over, but at a limited rate.
+
+Candidates are looked up without a lock and assigned in memory; what another process has taken by
+the time the leases are written is looked for again. On PostgreSQL all workers who ask at the same
+time are served together.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from crowdtree.campaign.events import Outcome
 from crowdtree.core.problem import DASH
 from crowdtree.server.store.db import assignment as search
 from crowdtree.server.store.db import statements as sql
-from crowdtree.server.store.db.assignment import HeldTask
-from crowdtree.server.store.db.sql import exists, fetch, fetch_one, run, send, send_many
+from crowdtree.server.store.db.assignment import Grant, HeldTask, NewLease, Offer, Rest
+from crowdtree.server.store.db.campaign_row import flow
+from crowdtree.server.store.db.engine import is_sqlite
+from crowdtree.server.store.db.sql import exists, fetch, run, send
 from crowdtree.server.store.db.statements import Lease, Worker
 from crowdtree.server.store.errors import Refused
-from crowdtree.server.store.serving.assign_batch import (
-    ANY,
-    Offers,
-    count_started,
-    grant_offers,
-    request_offers,
-)
 from crowdtree.server.store.serving.campaign import ServedCampaign, questions_of
 from crowdtree.server.store.serving.commands import NO_MORE, HandedOut, Next, make_task
 from crowdtree.server.store.serving.item import LoadedItem
@@ -41,132 +40,127 @@ from crowdtree.server.store.serving.workers import (
     preparation,
     take_back_after,
 )
-from crowdtree.server.store.types import LeaseState, lease_token
+from crowdtree.server.store.types import ItemStatus, LeaseState, lease_token
 
 GOLD_TRIES = 5
+MAX_OFFERS = 10
+MAX_TRIES = 3
+"""How often questions are looked for that another process then takes first."""
 SEARCH_AGAIN_SECONDS = 2.0
 SEARCH_SHARE = 50
 """A full search is repeated after this many times its own duration."""
 SCANNED_AT_ONCE = 50
 TAKE_BACK_SECONDS = 1.0
 """How often leases are taken back in a campaign where somebody waits."""
-OTHER = -2
-"""Stands for any other question than the open ones in the search positions."""
+ANY, OTHER = -1, -2
+"""Stand in the search positions for any question, and for any other than the open ones."""
 
 
-class Chosen(NamedTuple):
-    """An item and the question to ask about it."""
+@dataclass
+class Turn:
+    """A worker who asks for a question."""
 
-    item: sql.Item
-    question: int
+    request: Next
+    worker: Worker
+    campaign: ServedCampaign
+    held: list[HeldTask]
+    """What the worker holds already."""
+    now: float
+
+    @property
+    def live(self) -> int:
+        """How many questions the worker still holds."""
+        return sum(row.expires_at >= self.now for row in self.held)
+
+    def lease(self, item_id: int, question: int, offer: Offer | None = None) -> NewLease:
+        """The lease of a question."""
+        campaign = self.campaign
+        found = NewLease(
+            worker_id=self.worker.id,
+            campaign_id=campaign.id,
+            item_id=item_id,
+            question=question,
+            nonce=secrets.token_hex(8),
+            expires_at=self.now + lease_seconds(campaign.settings, self.worker.lapses),
+            people=campaign.settings.min_people_before_repeat,
+            revision=campaign.revision,
+        )
+        return found if offer is None else found._replace(offer=offer.id, needed=offer.needed)
 
 
 def assign_all(unit: UnitOfWork, requests: Sequence[Next], others: Iterable[str] = ()) -> None:
-    """Assign questions: in a batch where possible, then one request at a time.
+    """Assign questions.
 
     `others` are the tokens of workers whom the transaction also concerns: one query loads all.
     """
     hashes = sorted({request.token_hash for request in requests})
     workers = send(unit.connection, sql.WORKERS, hashes=sorted({*hashes, *others}))
     leases = send(unit.connection, search.HELD, hashes=hashes)
-    offers = request_offers(unit, hashes)
     unit.read_workers(workers)
-    held: dict[int, list[HeldTask]] = {}
+    held: defaultdict[int, list[HeldTask]] = defaultdict(list)
     for row in leases.rows():
-        held.setdefault(row.worker_id, []).append(row)
-    offers.read(unit)
-    gold_turns = _assign_batch(unit, requests, held, offers) if offers.preferred else {}
-    searched = set(offers.preferred)  # the result of the search holds for the first request only
+        held[row.worker_id].append(row)
+    turns = []
     for request in requests:
-        if request.result is not None:
-            continue
         try:
             worker = unit.worker(request.token_hash)
-            request.campaign = worker.campaign_id
-            nothing = worker.id in searched and offers.nothing(worker)
-            searched.discard(worker.id)
-            mine = held.setdefault(worker.id, [])
-            gold = gold_turns.get(id(request))
-            request.result = _assign(unit, worker, request, mine, gold, nothing)
         except Refused as error:
             request.error = error
-
-
-def _assign_batch(
-    unit: UnitOfWork, requests: Sequence[Next], held: dict[int, list[HeldTask]], offers: Offers
-) -> dict[int, bool]:
-    """Serve all requests without special needs; returns for whom a gold turn was drawn."""
-    gold_turns: dict[int, bool] = {}
-    seekers: dict[int, tuple[Next, Worker, ServedCampaign]] = {}
-    counts = Counter(request.token_hash for request in requests)
-    for request in requests:
-        worker = unit.workers.get(request.token_hash)
-        if worker is None or worker.status != "active" or counts[request.token_hash] > 1:
             continue
+        request.campaign = worker.campaign_id
         campaign = unit.campaigns[worker.campaign_id]
-        mine = held.get(worker.id, [])
-        if (
-            preparation(campaign, worker)
-            or _held(unit, request, campaign, mine)
-            or _refusal(unit, worker, campaign, mine)
-        ):
-            continue
-        gold_turns[id(request)] = gold = _is_gold_turn(unit, worker, campaign, mine)
-        if not gold and worker.id not in seekers:
-            seekers[worker.id] = (request, worker, campaign)
-    granted = grant_offers(unit, offers, [(w, c) for _, w, c in seekers.values()])
-    for number, grant in granted.items():
-        request, worker, campaign = seekers[number]
-        request.campaign = campaign.id
-        item = sql.Item(grant.item_id, grant.task, grant.payload)
-        lease = search.LeaseKey(grant.lease_id, grant.nonce)
-        request.result = _handed_out(worker, campaign, Chosen(item, grant.question), lease)
-    return gold_turns
+        turns.append(Turn(request, worker, campaign, held[worker.id], unit.now))
+    while turns:  # one of each worker at a time: the next one depends on what they hold then
+        first = {turn.worker.id: turn for turn in reversed(turns)}
+        together = [turn for turn in turns if first[turn.worker.id] is turn]
+        if is_sqlite(unit.connection):
+            together = together[:1]
+        _assign(unit, together)
+        turns = [turn for turn in turns if turn.request.result is None]
 
 
-def _assign(
-    unit: UnitOfWork,
-    worker: Worker,
-    request: Next,
-    held: list[HeldTask],
-    gold: bool | None = None,
-    nothing: bool = False,
-) -> HandedOut:
-    """Assign one question; `nothing` says that the batch search found none."""
-    campaign = unit.campaigns[worker.campaign_id]
-    if worker.status != "active":
-        return _nothing(unit, campaign, "worker paused")
-    first = preparation(campaign, worker)
-    if first and campaign.status == "running":
-        return _nothing(unit, campaign, first)
-    found = _held(unit, request, campaign, held)
-    if found is not None:
-        return found
-    refusal = _refusal(unit, worker, campaign, held)
-    if refusal:
-        return _nothing(unit, campaign, refusal)
-    if gold is None:
-        gold = _is_gold_turn(unit, worker, campaign, held)
-    chosen = _gold(unit, worker, campaign) if gold else None
-    chosen = chosen or _ordinary(unit, worker, campaign, nothing)
-    if chosen is None:
-        unit.cache.idle.add(worker.id)
-        return _nothing(unit, campaign, _why_nothing(unit, worker, campaign))
-    lease = _lease(unit, worker, campaign, chosen)
-    expires = unit.now + lease_seconds(campaign.settings, worker.lapses)
-    _, task, payload = chosen.item
-    held.append(HeldTask(*lease, worker.id, chosen.question, expires, task, payload))
-    return _handed_out(worker, campaign, chosen, lease)
+def _assign(unit: UnitOfWork, turns: Sequence[Turn]) -> None:
+    """Assign a question to each of different workers, or say why there is none."""
+    seeking = []
+    for turn in turns:
+        worker, campaign = turn.worker, turn.campaign
+        reason = "worker paused" if worker.status != "active" else ""
+        if not reason and campaign.status == "running":
+            reason = preparation(campaign, worker)
+        if reason:
+            turn.request.result = _nothing(unit, campaign, reason)
+        elif (task := _held(turn)) is not None:
+            turn.request.result = task
+        elif reason := _refusal(unit, turn):
+            turn.request.result = _nothing(unit, campaign, reason)
+        elif not (_is_gold_turn(unit, turn) and _hand_out_gold(unit, turn)):
+            seeking.append(turn)
+    lost = seeking
+    for _ in range(1 if is_sqlite(unit.connection) else MAX_TRIES):
+        lost = _search(unit, lost)
+    _search_all(unit, [turn for turn in seeking if turn.request.result is None])
+    for turn in seeking:
+        if turn.request.result is None:
+            unit.cache.idle.add(turn.worker.id)
+            reason = _refusal(unit, turn) or _why_nothing(unit, turn)
+            turn.request.result = _nothing(unit, turn.campaign, reason)
 
 
-def _handed_out(
-    worker: Worker, campaign: ServedCampaign, chosen: Chosen, lease: search.LeaseKey
-) -> HandedOut:
-    token = lease_token(lease.id, lease.nonce)
-    _, task, payload = chosen.item
-    seconds = lease_seconds(campaign.settings, worker.lapses)
-    made = make_task(campaign, token, chosen.question, task, payload, seconds)
-    return {"task": made, "reason": "", "more": True}
+def _hand_out(unit: UnitOfWork, turn: Turn, grant: Grant | None) -> bool:
+    """Give a worker a question whose lease was written."""
+    if grant is None:
+        return False
+    campaign, worker, settings = turn.campaign, turn.worker, turn.campaign.settings
+    seconds = lease_seconds(settings, worker.lapses)
+    token = lease_token(grant.lease_id, grant.nonce)
+    task = make_task(campaign, token, grant.question, grant.task, grant.payload, seconds)
+    turn.request.result = {"task": task, "reason": "", "more": True}
+    key = (grant.lease_id, grant.nonce, worker.id, grant.question)
+    turn.held.append(HeldTask(*key, unit.now + seconds, grant.task, grant.payload))
+    budget = unit.budgets.get(campaign.id)
+    if budget is not None:
+        budget.add(reserved=settings.money.price_micros)
+    return True
 
 
 def _nothing(unit: UnitOfWork, campaign: ServedCampaign, reason: str) -> HandedOut:
@@ -190,23 +184,19 @@ def _take_back(unit: UnitOfWork, campaign: ServedCampaign) -> None:
     run(unit.connection, search.TAKE_BACK, campaign=campaign.id, **times)
 
 
-def _held(
-    unit: UnitOfWork, request: Next, campaign: ServedCampaign, held: list[HeldTask]
-) -> HandedOut | None:
+def _held(turn: Turn) -> HandedOut | None:
     """Return a question that the worker holds but does not see, or ``None``."""
-    for row in held:
-        if row.expires_at >= unit.now and row.token not in request.holding:
-            left = row.expires_at - unit.now
-            task = make_task(campaign, row.token, row.question, row.task, row.payload, left)
+    for row in turn.held:
+        if row.expires_at >= turn.now and row.token not in turn.request.holding:
+            left = row.expires_at - turn.now
+            task = make_task(turn.campaign, row.token, row.question, row.task, row.payload, left)
             return {"task": task, "reason": "", "more": True}
     return None
 
 
-def _refusal(
-    unit: UnitOfWork, worker: Worker, campaign: ServedCampaign, held: list[HeldTask]
-) -> str:
+def _refusal(unit: UnitOfWork, turn: Turn) -> str:
     """Why this worker gets nothing now, or ``""``."""
-    live = sum(row.expires_at >= unit.now for row in held)
+    worker, campaign, live = turn.worker, turn.campaign, turn.live
     if campaign.status != "running":
         return "finished" if campaign.status in ("finished", "finishing") else "paused"
     settings = campaign.settings
@@ -223,8 +213,9 @@ def _refusal(
     return ""
 
 
-def _why_nothing(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> str:
+def _why_nothing(unit: UnitOfWork, turn: Turn) -> str:
     """Distinguish waiting for others, having answered everything, and the end of the campaign."""
+    worker, campaign = turn.worker, turn.campaign
     if not unit.any_unfinished(campaign.id):
         return "finished"
     begin = time.monotonic()
@@ -249,12 +240,10 @@ def _why_nothing(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> 
 # -------------------------------------------------------------------------------- gold
 
 
-def _is_gold_turn(
-    unit: UnitOfWork, worker: Worker, campaign: ServedCampaign, held: list[HeldTask]
-) -> bool:
+def _is_gold_turn(unit: UnitOfWork, turn: Turn) -> bool:
     """Draw whether the next question is about a gold item; always for the first few."""
-    live = sum(row.expires_at >= unit.now for row in held)
-    first = worker.answers + live < campaign.settings.checks.gold_first
+    worker, campaign = turn.worker, turn.campaign
+    first = worker.answers + turn.live < campaign.settings.checks.gold_first
     rate = 1.0 if first else campaign.settings.checks.gold_rate
     if not campaign.gold or not rate or unit.cache.rng.random() >= rate:
         return False
@@ -262,18 +251,19 @@ def _is_gold_turn(
     return worker.id not in unit.cache.idle and unit.any_unfinished(campaign.id)
 
 
-def _gold(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Chosen | None:
-    """Find a gold item with a question that has a right answer."""
+def _hand_out_gold(unit: UnitOfWork, turn: Turn) -> bool:
+    """Hand out a gold item with a question that has a right answer, if one is found."""
+    campaign = turn.campaign
     for _ in range(GOLD_TRIES):
         gold = campaign.gold[int(unit.cache.rng.integers(len(campaign.gold)))]
-        question = _gold_question(unit, worker, campaign, gold.cls)
+        question = _gold_question(unit, turn.worker, campaign, gold.cls)
         if question is None:
             continue
         once = campaign.settings.tasks.one_question_per_item  # as for ordinary items
-        facts = {"item": gold.id, "worker": worker.id, "question": ANY if once else question}
+        facts = {"item": gold.id, "worker": turn.worker.id, "question": ANY if once else question}
         if not exists(unit.connection, search.GOLD_TAKEN, **facts):
-            return _chosen(unit, gold.id, question)
-    return None
+            return _lease(unit, turn, gold.id, question)
+    return False
 
 
 def _gold_question(
@@ -289,103 +279,150 @@ def _gold_question(
     return definite[int(unit.cache.rng.integers(len(definite)))] if definite else None
 
 
-def _chosen(unit: UnitOfWork, item_id: int, question: int) -> Chosen:
-    item = fetch_one(unit.connection, sql.ITEM, id=item_id)
-    if item is None:
-        raise Refused("busy")
-    return Chosen(item, question)
+def _lease(unit: UnitOfWork, turn: Turn, item_id: int, question: int) -> bool:
+    """Hand out a question that is not an open one."""
+    lease = turn.lease(item_id, question)
+    return _hand_out(unit, turn, search.add_lease(unit.connection, lease, unit.now))
 
 
 # -------------------------------------------------------------------------------- items
 
 
-def _ordinary(
-    unit: UnitOfWork, worker: Worker, campaign: ServedCampaign, nothing: bool = False
-) -> Chosen | None:
-    """Find an ordinary item; with `nothing`, only by a full search."""
-    search = _search_all if nothing else _search
-    chosen = search(unit, worker, campaign)
-    if chosen is not None:
-        unit.cache.idle.discard(worker.id)
-    return chosen
-
-
-def _search(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Chosen | None:
-    row = _first_open(unit, worker, campaign, worker.preferred)
-    if row is None and worker.question is None:
-        row = _first_open(unit, worker, campaign, ANY)
-    if row is not None:
-        return _take(unit, row)
-    return _new_item(unit, worker, campaign) or _search_all(unit, worker, campaign)
-
-
-def _first_open(
-    unit: UnitOfWork,
-    worker: Worker,
-    campaign: ServedCampaign,
-    question: int,
-    from_start: bool = False,
-) -> search.Choice | None:
-    """Find the first open question that this worker has not had on that item."""
+def _search(unit: UnitOfWork, turns: Sequence[Turn], from_start: bool = False) -> list[Turn]:
+    """Look for a question for each worker; returns those for whom something else may be left."""
+    turns = [turn for turn in turns if not _refusal(unit, turn)]
+    if not turns:
+        return []
     positions = unit.cache.positions
-    row = fetch_one(
-        unit.connection,
-        search.CHOOSE[question != ANY],
-        campaign=campaign.id,
-        people=campaign.settings.min_people_before_repeat,
-        known=int(bool(worker.known)),
-        question=question,
-        worker=worker.id,
-        after=0 if from_start else positions.get((worker.id, question), 0),
-    )
-    if row is not None:
-        positions[worker.id, question] = row.id - 1
-    return row
+    seekers = []
+    for turn in turns:
+        worker, preferred = turn.worker, turn.worker.preferred
+        wide = worker.question is None
+        seekers.append(
+            search.Seeker(
+                worker_id=worker.id,
+                campaign_id=worker.campaign_id,
+                question=preferred,
+                after=0 if from_start else positions.get((worker.id, preferred), 0),
+                after_any=0 if from_start else positions.get((worker.id, ANY), 0),
+                people=turn.campaign.settings.min_people_before_repeat,
+                known=int(bool(worker.known)),
+                wide=wide,
+            )
+        )
+    offers, new = search.find(unit.connection, seekers, min(len(turns), MAX_OFFERS))
+    assignment = _Assignment()
+    for offer in offers:
+        assignment.offers[offer.worker_id].append(offer)
+    for item in new:
+        assignment.new[item.campaign_id].append(item.item_id)
+    for turn in turns:
+        for offer in reversed(assignment.offers[turn.worker.id]):  # the first of each kind counts
+            question = ANY if offer.kind else turn.worker.preferred
+            positions[turn.worker.id, question] = offer.id - 1
+        price, reserved = turn.campaign.settings.money.price_micros, assignment.prices
+        budget = unit.budgets.get(turn.campaign.id)
+        if budget is None or budget.allows(reserved[turn.campaign.id] + price):
+            reserved[turn.campaign.id] += price * assignment.assign(turn)
+    grants = search.hand_out(unit.connection, assignment.leases, assignment.rest(), unit.now)
+    assignment.count_started(unit, {grant.item_id for grant in grants})
+    by_worker = {grant.worker_id: grant for grant in grants}
+    for turn in turns:
+        if _hand_out(unit, turn, by_worker.get(turn.worker.id)):
+            unit.cache.idle.discard(turn.worker.id)
+    return [turn for turn in turns if turn.request.result is None and assignment.may_have(turn)]
 
 
-def _take(unit: UnitOfWork, row: search.Choice) -> Chosen:
-    if row.needed > 1:
-        send_many(unit.connection, sql.SAVE_QUESTION, [{"id": row.id, "needed": row.needed - 1}])
-    else:
-        send_many(unit.connection, sql.DROP_QUESTION, [{"id": row.id}])
-    return Chosen(sql.Item(row.item_id, row.task, row.payload), row.question)
+@dataclass
+class _Assignment:
+    """Leases assigned in memory, before they are written."""
+
+    offers: defaultdict[int, list[Offer]] = field(default_factory=lambda: defaultdict(list))
+    """Open questions by worker."""
+    new: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """New items by campaign."""
+    leases: list[NewLease] = field(default_factory=list)
+    used: Counter[int] = field(default_factory=Counter)
+    started: dict[int, tuple[ServedCampaign, list[int]]] = field(default_factory=dict)
+    """Items that are started, with the questions that are still to be handed out."""
+    prices: Counter[int] = field(default_factory=Counter)
+    """What the leases may cost, by campaign."""
+
+    def may_have(self, turn: Turn) -> bool:
+        """Whether a worker who got nothing may get something at once: others took what there was.
+
+        Others are other processes, or workers for whom questions were found as well.
+        """
+        taken = any(lease.worker_id == turn.worker.id for lease in self.leases)
+        campaign = turn.campaign.id
+        return bool(taken or self.offers[turn.worker.id] or self.new.get(campaign) == [])
+
+    def assign(self, turn: Turn) -> bool:
+        """Find a question for a worker."""
+        for offer in self.offers[turn.worker.id]:
+            if self.used[offer.id] < offer.needed:
+                self.used[offer.id] += 1
+                lease = turn.lease(offer.item_id, offer.question, offer)
+                self.leases.append(lease._replace(place=self.used[offer.id]))
+                return True
+        campaign, new = turn.campaign, self.new.get(turn.campaign.id)
+        for item, (other, left) in self.started.items():
+            if other is campaign and self._ask(turn, item, left):
+                return True
+        left = list(campaign.first_questions)
+        if not (new and self._ask(turn, new[0], left)):
+            return False
+        self.started[new.pop(0)] = campaign, left
+        return True
+
+    def _ask(self, turn: Turn, item: int, left: list[int]) -> bool:
+        question = next((q for q in left if turn.worker.may_answer(q)), None)
+        if question is None:
+            return False
+        left.remove(question)
+        self.leases.append(turn.lease(item, question))
+        return True
+
+    def rest(self) -> list[Rest]:
+        """Questions of the started items that are still to be handed out."""
+        return [
+            Rest(campaign.id, item, question, left.count(question))
+            for item, (campaign, left) in self.started.items()
+            for question in dict.fromkeys(left)
+        ]
+
+    def count_started(self, unit: UnitOfWork, granted: set[int]) -> None:
+        """Count the items that were started."""
+        for item, (campaign, left) in self.started.items():
+            if item in granted:
+                unit.opened[campaign.id] += len(left)
+                unit.count(campaign.id, ItemStatus.NEW.label, -1)
+                unit.count(campaign.id, ItemStatus.OPEN.label)
+                if campaign.policy.plan is not None:
+                    unit.count(campaign.id, flow("in", 0, campaign.revision))
+                unit.touched.add(campaign.id)
 
 
-def _new_item(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Chosen | None:
-    questions = campaign.first_questions
-    mine = [q for q in questions if worker.may_answer(q)]
-    if not mine:
-        return None
-    item = fetch_one(unit.connection, search.NEW_ITEM, campaign=campaign.id)
-    if item is None:
-        return None
-    run(unit.connection, search.OPEN_ITEM, id=item.id, revision=campaign.revision)
-    rest = list(questions)
-    rest.remove(mine[0])
-    values = {"campaign_id": campaign.id, "item_id": item.id, "known_only": 0}
-    added = [{**values, "question": q, "needed": rest.count(q)} for q in dict.fromkeys(rest)]
-    send_many(unit.connection, sql.ADD_QUESTION, added)
-    count_started(unit, campaign, len(rest))
-    return Chosen(item, mine[0])
-
-
-def _search_all(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Chosen | None:
+def _search_all(unit: UnitOfWork, turns: Sequence[Turn]) -> None:
     """Search from the start, in case a row was locked and skipped before."""
-    last, took = unit.cache.scanned.get(worker.id, (-1e9, 0.0))
-    begin = time.monotonic()
-    if begin - last < max(SEARCH_AGAIN_SECONDS, SEARCH_SHARE * took):
-        return None
-    question = ANY if worker.question is None else worker.question
-    row = _first_open(unit, worker, campaign, question, from_start=True)
-    chosen = _take(unit, row) if row is not None else _other_question(unit, worker, campaign)
-    unit.cache.scanned[worker.id] = (begin, time.monotonic() - begin)
-    return chosen
+    scanned, begin = unit.cache.scanned, time.monotonic()
+    due = []
+    for turn in turns:
+        last, took = scanned.get(turn.worker.id, (-1e9, 0.0))
+        if begin - last >= max(SEARCH_AGAIN_SECONDS, SEARCH_SHARE * took):
+            due.append(turn)
+    _search(unit, due, from_start=True)
+    for turn in due:
+        if turn.request.result is None and not _refusal(unit, turn):
+            _other_question(unit, turn)
+        scanned[turn.worker.id] = (begin, (time.monotonic() - begin) / len(due))
 
 
-def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) -> Chosen | None:
+def _other_question(unit: UnitOfWork, turn: Turn) -> bool:
     """Ask another question about an item whose open questions the worker has had already."""
+    worker, campaign = turn.worker, turn.campaign
     if not campaign.policy.has_alternatives or campaign.settings.tasks.one_question_per_item:
-        return None
+        return False
     place = (worker.id, OTHER)
     rows = fetch(
         unit.connection,
@@ -413,8 +450,8 @@ def _other_question(unit: UnitOfWork, worker: Worker, campaign: ServedCampaign) 
         )
         settle(unit, item, item.view)
         unit.write_questions([item])
-        return _chosen(unit, item.id, mine[0])
-    return None
+        return _lease(unit, turn, item.id, mine[0])
+    return False
 
 
 def _waits_for_others(item: LoadedItem, worker: Worker) -> bool:
@@ -423,26 +460,3 @@ def _waits_for_others(item: LoadedItem, worker: Worker) -> bool:
     counted = (given for given, outcome in item.view.with_outcomes() if outcome is Outcome.COUNTED)
     people = {given.worker for given in counted}
     return held and len(people) < item.campaign.rules.people
-
-
-def _lease(
-    unit: UnitOfWork, worker: Worker, campaign: ServedCampaign, chosen: Chosen
-) -> search.LeaseKey:
-    """Write the lease; a worker whose lease on this question expired gets the same one again."""
-    lease = fetch_one(
-        unit.connection,
-        search.ADD_LEASE,
-        nonce=secrets.token_hex(8),
-        campaign=campaign.id,
-        item=chosen.item.id,
-        worker=worker.id,
-        question=chosen.question,
-        now=unit.now,
-        expires=unit.now + lease_seconds(campaign.settings, worker.lapses),
-    )
-    if lease is None:
-        raise Refused("busy")
-    budget = unit.budgets.get(campaign.id)
-    if budget is not None:
-        budget.add(reserved=campaign.settings.money.price_micros)
-    return lease

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy.engine import Connection
@@ -137,14 +136,6 @@ MAX_HINTS = 200_000
 SHARDS = 64
 
 
-class KnownWorker(NamedTuple):
-    """What never changes about the worker behind a token."""
-
-    id: int
-    campaign_id: int
-    question: int | None
-
-
 class ServingCache:
     """What one writer keeps between its transactions.
 
@@ -155,7 +146,6 @@ class ServingCache:
         self,
         clock: Callable[[], float],
         rng: np.random.Generator,
-        last_questions: dict[int, int] | None = None,
     ) -> None:
         self.clock = clock
         self.rng = rng
@@ -171,18 +161,13 @@ class ServingCache:
         """Why a worker waits, and until when that need not be checked again."""
         self.taken_back: dict[int, float] = {}
         """When leases of the idle were last taken back, by campaign."""
-        self.workers: dict[str, KnownWorker] = {}
-        """By token. A token's worker never changes; whether it is valid is checked per request."""
-        self.last_questions: dict[int, int] = {} if last_questions is None else last_questions
         self.known: set[int] = set()
         """Workers who are known. Whoever is no longer known changes the campaign's version."""
 
     def trim(self) -> None:
         """Drop the hints when there are too many."""
-        if len(self.positions) > MAX_HINTS or len(self.workers) > MAX_HINTS:
+        if len(self.positions) > MAX_HINTS:
             self.positions.clear()
-            self.workers.clear()
-            self.last_questions.clear()
             self.scanned.clear()
             self.idle.clear()
             self.waiting.clear()

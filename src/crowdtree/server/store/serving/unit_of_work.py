@@ -23,7 +23,7 @@ from crowdtree.server.store.db.engine import is_sqlite
 from crowdtree.server.store.db.sql import Pending, exists, fetch, run, send, send_many
 from crowdtree.server.store.db.statements import Worker
 from crowdtree.server.store.errors import Refused
-from crowdtree.server.store.serving.campaign import KnownWorker, Revisions, ServedCampaign
+from crowdtree.server.store.serving.campaign import Revisions, ServedCampaign
 from crowdtree.server.store.serving.item import (
     ENDED,
     LoadedItem,
@@ -115,10 +115,6 @@ class UnitOfWork(Changes):
             expired = worker.expires_at is not None and worker.expires_at <= self.now
             if worker.role == "worker" and not expired:
                 self.workers[worker.token_hash] = worker
-                if worker.token_hash not in self.cache.workers:
-                    known = KnownWorker(worker.id, number, worker.question)
-                    self.cache.workers[worker.token_hash] = known
-                self.cache.last_questions[worker.id] = worker.last_question
                 if worker.known:
                     self.cache.known.add(worker.id)
         self._lock_budgets(capped)
@@ -322,9 +318,6 @@ class UnitOfWork(Changes):
             sql.ADD_TO_WORKER,
             ({"id": number, "now": self.now, **vars(delta)} for number, delta in deltas),
         )
-        for number, delta in deltas:
-            if delta.last_question >= 0:
-                self.cache.last_questions[number] = delta.last_question
 
 
 def policy_of_revision(connection: Connection, campaign_id: int, revision: int) -> AnyPolicy:
