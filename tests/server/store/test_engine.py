@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.store import Store, Unavailable
-from crowdtree.server.store.db import engine
+from crowdtree.server.store.db import sql
 from crowdtree.server.store.db.engine import ensure_tables, make_engine
 from crowdtree.server.store.db.tables import SCHEMA_VERSION, metadata, schema_version
 
@@ -77,11 +77,11 @@ def test_a_writer_waits_for_another_process_but_not_for_ever(
             if len(waits) == 3:
                 held.commit()
 
-        monkeypatch.setattr(engine.time, "sleep", sleep)
+        monkeypatch.setattr(sql.time, "sleep", sleep)
         with other.begin():
             assert len(waits) == 3
             assert other.exec_driver_sql("PRAGMA busy_timeout").scalar_one() > 0
-        monkeypatch.setattr(engine, "BUSY_SECONDS", 0)
+        monkeypatch.setattr(sql, "BUSY_SECONDS", 0)
         with holder.begin(), pytest.raises(sqlite3.OperationalError, match="locked"):
             other.begin()
     for used in (first, second):

@@ -20,8 +20,8 @@ from crowdtree.server.store import Store
 from crowdtree.server.store.db import assignment
 from crowdtree.server.store.db import sql as sql_text
 from crowdtree.server.store.db import statements as sql
-from crowdtree.server.store.db.engine import ensure_tables, is_sqlite, make_engine
-from crowdtree.server.store.db.sql import Query, fetch_sorted
+from crowdtree.server.store.db.engine import ensure_tables, make_engine
+from crowdtree.server.store.db.sql import Query, fetch_sorted, is_sqlite
 from crowdtree.server.store.db.tables import leases
 from crowdtree.server.store.queries import monitor_log
 from crowdtree.server.store.replay import histories, items

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from crowdtree.server.store import ExpireLeases, Next, Store, Submit
 from crowdtree.server.store.db.tables import answers, labels, leases, workers
 from crowdtree.server.store.replay.verify import verify
-from crowdtree.server.store.serving.workers import FULL_RECORD, skip_weight
+from crowdtree.server.store.serving.answering import FULL_RECORD, skip_weight
 from tests.storelab import filled
 
 KNOWN = sa.select(workers.c.id).where(workers.c.answers > 0)

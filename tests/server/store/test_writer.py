@@ -26,7 +26,7 @@ from crowdtree.server.store import Next, Store, Submit, Transaction, Unavailable
 from crowdtree.server.store.db.sql import transaction
 from crowdtree.server.store.db.tables import answers, items
 from crowdtree.server.store.replay.verify import verify
-from crowdtree.server.store.serving import flush, writer
+from crowdtree.server.store.serving import writer
 from tests.serving import Postgres
 from tests.storelab import filled, work
 
@@ -134,7 +134,7 @@ def test_an_answer_is_acknowledged_when_it_is_on_disk(
         number, hashes = filled(store)
         lease = store.ask(Next(hashes[0]))["task"]["lease"]
         with monkeypatch.context() as patched:
-            patched.setattr(flush, "FLUSH", "SELECT 1/0")
+            patched.setattr(writer, "FLUSH", "SELECT 1/0")
             with pytest.raises(Unavailable):
                 store.ask(Submit(hashes[0], lease, "answer", 1, "k"))
         assert store.ask(Submit(hashes[0], lease, "answer", 1, "k"))["fate"] == "counted"

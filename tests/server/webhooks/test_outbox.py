@@ -20,9 +20,10 @@ import sqlalchemy as sa
 from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.store import Store
 from crowdtree.server.store.db import statements as sql
-from crowdtree.server.store.db.activity import EVENTS, list_activity, note, write_labels
+from crowdtree.server.store.db.activity import EVENTS, list_activity, note
 from crowdtree.server.store.db.tables import deliveries, labels
 from crowdtree.server.store.owner import campaigns
+from crowdtree.server.store.serving.unit_of_work import write_labels
 from crowdtree.server.webhooks import hooks, outbox
 from crowdtree.server.webhooks.outbox import Message
 from tests.docs.pages import ROOT

@@ -19,16 +19,12 @@ from crowdtree.server.store.audits import checking
 from crowdtree.server.store.audits.checking import calibrated, checked_truths
 from crowdtree.server.store.audits.report import audit_summary
 from crowdtree.server.store.audits.stored import AuditCache, AuditRow, certified, latest_audit
-from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign, tally
-from crowdtree.server.store.db.sql import run_many
-from crowdtree.server.store.db.statements import relearn
 from crowdtree.server.store.db.tables import budgets, checks, items, labels
 from crowdtree.server.store.owner.revisions import revise
 from crowdtree.server.store.queries.progress import list_revisions
 from crowdtree.server.store.serving.campaign import ServingCache
-from crowdtree.server.store.serving.settle import record, settle
-from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+from crowdtree.server.store.serving.unit_of_work import change_items
 from crowdtree.server.store.types import AnyPolicy, ItemStatus, JsonObject
 
 MOST_ROUNDS = 3
@@ -121,17 +117,8 @@ class Certifying:
         truths = dict(rows.all())
         if not truths:
             return False
-        unit = UnitOfWork(connection, self.cache, self.cache.clock())
-        unit.load_items(sorted(truths), labels=True)
-        people: set[int] = set()
-        for place, truth in sorted(truths.items()):
-            item = unit.items[place]
-            before = item.view
-            record(unit, item, Checked(truth))
-            settle(unit, item, before)
-            people.update(line.worker_id for line in item.log)
-        unit.write()
-        run_many(connection, sql.ADD_JUDGEMENT, (relearn(n)._asdict() for n in sorted(people)))
+        now = self.cache.clock()
+        change_items(connection, self.cache, now, truths, lambda item: Checked(truths[item.id]))
         return len(truths) == AT_ONCE
 
     # ---------------------------------------------------------------- asking again

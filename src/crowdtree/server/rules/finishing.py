@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import cast
 
 import sqlalchemy as sa
@@ -21,8 +22,8 @@ from crowdtree.server.store.db.statements import CampaignState
 from crowdtree.server.store.db.tables import budgets, campaigns
 from crowdtree.server.store.owner.campaigns import set_status
 from crowdtree.server.store.serving.campaign import ServingCache
-from crowdtree.server.store.serving.settle import record, settle
-from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+from crowdtree.server.store.serving.item import LoadedItem
+from crowdtree.server.store.serving.unit_of_work import change_items
 from crowdtree.server.store.types import ItemStatus, in_states
 
 OPEN_AT_ONCE = 200
@@ -114,43 +115,18 @@ class Finishing(Rule[CampaignStatus]):
 
     def _finish(self, connection: Connection, number: int) -> bool:
         """Label open items on the evidence so far, and set aside those never asked about."""
-        open_items = self._some(connection, number, ItemStatus.OPEN, OPEN_AT_ONCE)
-        if open_items:
-            self._conclude(connection, open_items)
-            return True
-        new = self._some(connection, number, ItemStatus.NEW, NEW_AT_ONCE)
-        if new:
-            self._set_aside(connection, new)
-            return True
+        steps = (
+            (ItemStatus.OPEN, OPEN_AT_ONCE, Reason.FINISHED),
+            (ItemStatus.NEW, NEW_AT_ONCE, Reason.NEVER_ASKED),
+        )
+        for status, most, reason in steps:
+            some = {"campaign": number, "status": int(status), "most": most}
+            if ids := fetch_ids(connection, WITH_STATUS, **some):
+                close = partial(_conclude, reason)
+                change_items(connection, self.cache, self.clock(), ids, close)
+                return True
         set_status(connection, number, "finished", self.clock(), actor="server")
         return False
-
-    def _some(
-        self, connection: Connection, number: int, status: ItemStatus, most: int
-    ) -> list[int]:
-        return fetch_ids(connection, WITH_STATUS, campaign=number, status=int(status), most=most)
-
-    def _conclude(self, connection: Connection, ids: list[int]) -> None:
-        unit = UnitOfWork(connection, self.cache, self.clock())
-        unit.load_items(ids)
-        for number in ids:
-            item = unit.items[number]
-            before = item.view
-            if not item.closed:  # it was, if a new policy has just labelled it
-                record(unit, item, Concluded(Reason.FINISHED))
-                settle(unit, item, before)
-        unit.write()
-
-    def _set_aside(self, connection: Connection, ids: list[int]) -> None:
-        """Close items about which nobody was asked."""
-        unit = UnitOfWork(connection, self.cache, self.clock())
-        unit.load_items(ids)
-        for item in unit.items.values():
-            if item.status == ItemStatus.NEW:
-                before = item.view
-                record(unit, item, Concluded(Reason.NEVER_ASKED))
-                settle(unit, item, before)
-        unit.write()
 
     def _check_running(self, connection: Connection, campaign: Campaign) -> bool:
         """Finish a campaign without open items, or say why not; true if more is due at once."""
@@ -213,6 +189,11 @@ def is_over(connection: Connection, cache: ServingCache, campaign: CampaignState
         return False
     unread = exists(connection, ANY_UNREAD, campaign=campaign.id)
     return not (unread and loaded.settings.table.revises(loaded.policy.to_dict()["policy"]))
+
+
+def _conclude(reason: Reason, item: LoadedItem) -> Concluded | None:
+    """Close an item, unless a new policy has just labelled it."""
+    return None if item.closed else Concluded(reason)
 
 
 def _set_aside_by_people(connection: Connection, number: int) -> str:

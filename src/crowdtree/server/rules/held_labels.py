@@ -14,7 +14,7 @@ from crowdtree.server.rules.rule import Note, Overview, Rule
 from crowdtree.server.store.db.sql import Query, Sql, fetch, fetch_ids
 from crowdtree.server.store.db.statements import CampaignState
 from crowdtree.server.store.serving.campaign import ServingCache
-from crowdtree.server.store.serving.settle import is_held_back, record, settle
+from crowdtree.server.store.serving.settle import happen, is_held_back
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 from crowdtree.server.store.types import ItemStatus
 
@@ -75,13 +75,11 @@ class HeldLabels(Rule[int]):
         unit = UnitOfWork(connection, self.cache, self.clock())
         unit.load_items(ids)
         for item in (unit.items[number] for number in ids):
-            if item.held:
-                before = item.view
-                view = extend(item.revisions, before, Released())
-                if view.label is None or is_held_back(unit, item.campaign, view):
-                    continue
-                record(unit, item, Released())
-                settle(unit, item, before)
+            if not item.held:
+                continue
+            view = extend(item.revisions, item.view, Released())
+            if view.label is not None and not is_held_back(unit, item.campaign, view):
+                happen(unit, item, Released())
         unit.write()
         self.positions[campaign.id] = ids[-1]
         return True

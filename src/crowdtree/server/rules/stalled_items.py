@@ -32,7 +32,7 @@ from crowdtree.server.store.db.statements import CampaignState
 from crowdtree.server.store.db.tables import waiting
 from crowdtree.server.store.serving.campaign import ServedCampaign, ServingCache, questions_of
 from crowdtree.server.store.serving.item import LoadedItem, lines_of, load_view
-from crowdtree.server.store.serving.settle import is_held_back, record, settle
+from crowdtree.server.store.serving.settle import happen, is_held_back
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 from crowdtree.server.store.types import ItemStatus, LeaseState
 
@@ -311,9 +311,7 @@ class StalledItems(Rule[Findings]):
             item = unit.items[number]  # one that was just revised is looked at again later
             held = any(lease.state == LeaseState.ACTIVE for lease in item.leases.values())
             if item.status == ItemStatus.OPEN and not held and not item.changed:
-                before = item.view
-                record(unit, item, Concluded(_reason(unit, item)))
-                settle(unit, item, before)
+                happen(unit, item, Concluded(_reason(unit, item)))
                 done.append(number)
         run(connection, DROP_WAITING, ids=done)
         unit.write()

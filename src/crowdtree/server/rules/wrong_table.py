@@ -23,8 +23,7 @@ from crowdtree.policies.revising import table_of
 from crowdtree.server.rules.rule import Rule
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import get_campaign, read_policy
-from crowdtree.server.store.db.engine import is_sqlite
-from crowdtree.server.store.db.sql import Query, fetch
+from crowdtree.server.store.db.sql import Query, fetch, is_sqlite
 from crowdtree.server.store.db.statements import CampaignState
 from crowdtree.server.store.db.tables import answers, campaigns, monitors, revisions
 from crowdtree.server.store.owner.revisions import revise

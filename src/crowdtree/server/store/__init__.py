@@ -30,7 +30,8 @@ import numpy as np
 from sqlalchemy.engine import Connection
 
 from crowdtree.server.store.audits.stored import AuditCache
-from crowdtree.server.store.db.engine import ensure_tables, is_sqlite, make_engine, snapshot
+from crowdtree.server.store.db.engine import ensure_tables, make_engine, snapshot
+from crowdtree.server.store.db.sql import is_sqlite
 from crowdtree.server.store.errors import (
     NotFound,
     Refused,
@@ -47,8 +48,7 @@ from crowdtree.server.store.serving.commands import (
     Submit,
     Transaction,
 )
-from crowdtree.server.store.serving.flush import Flusher
-from crowdtree.server.store.serving.writer import BatchWriter
+from crowdtree.server.store.serving.writer import BatchWriter, Flusher
 
 __all__ = [
     "ExpireLeases",

@@ -25,7 +25,8 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.io.atomic import write_atomically
-from crowdtree.server.store.db.engine import is_sqlite, make_engine, snapshot
+from crowdtree.server.store.db.engine import make_engine, snapshot
+from crowdtree.server.store.db.sql import is_sqlite
 from crowdtree.server.store.db.tables import schema_version
 
 MEMBER = re.compile(r"media/(\d+)/([^/\\\0]+)", re.ASCII)

@@ -30,7 +30,8 @@ from crowdtree.server.store.backup import (
     set_last_ids,
     table_names,
 )
-from crowdtree.server.store.db.engine import is_sqlite, make_engine, make_tables
+from crowdtree.server.store.db.engine import make_engine, make_tables
+from crowdtree.server.store.db.sql import is_sqlite
 from crowdtree.server.store.db.tables import SCHEMA_VERSION, metadata
 
 MAX_MANIFEST = 2**28

@@ -16,7 +16,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.core.text import iso_time, plural
-from crowdtree.server.store.db.activity import note, wait_for_labels
+from crowdtree.server.store.db.activity import note
+from crowdtree.server.store.db.sql import wait_for_labels
 from crowdtree.server.store.db.tables import deliveries, webhooks
 from crowdtree.server.webhooks.feeds import FEEDS, IS_BEHIND, Report
 

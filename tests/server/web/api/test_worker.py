@@ -15,7 +15,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 import crowdtree as ct
 from crowdtree.server.store import ExpireLeases
 from crowdtree.server.store.replay.verify import verify
-from crowdtree.server.store.serving.workers import FULL_RECORD
+from crowdtree.server.store.serving.answering import FULL_RECORD
 from tests.weblab import CSV, Lab, Worker, until
 
 

@@ -8,27 +8,26 @@ their replay, and workers are judged by it, not by the owner's.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.campaign.events import Corrected, Reopened, Withdrawn
+from crowdtree.campaign.events import Corrected, Event, Reopened, Withdrawn
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.text import plural, short
 from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign, touch
-from crowdtree.server.store.db.sql import Sql, fetch, fetch_ids, run_many
-from crowdtree.server.store.db.statements import relearn
+from crowdtree.server.store.db.sql import Sql, fetch, fetch_ids
 from crowdtree.server.store.db.tables import audits, items
 from crowdtree.server.store.owner.campaigns import pause_finished
 from crowdtree.server.store.serving.campaign import ServingCache
-from crowdtree.server.store.serving.settle import hold_back, record, settle
-from crowdtree.server.store.serving.unit_of_work import UnitOfWork
+from crowdtree.server.store.serving.item import LoadedItem
+from crowdtree.server.store.serving.unit_of_work import UnitOfWork, change_items
 from crowdtree.server.store.types import ItemStatus
 
 AT_ONCE = 200
@@ -68,19 +67,6 @@ def check_reason(reason: str) -> None:
         )
 
 
-def begin(connection: Connection, campaign: Campaign, ids: Sequence[int], now: float) -> UnitOfWork:
-    """Lock and load items of a campaign whose row is locked, under its present policy."""
-    cache = ServingCache(lambda: now, np.random.default_rng(0))
-    while True:
-        unit = UnitOfWork(connection, cache, now)
-        # no need to lock its budget
-        unit.campaigns[campaign.id] = cache.campaign(connection, campaign.state)
-        unit.load_items(sorted(ids), labels=True)
-        if not any(item.changed for item in unit.items.values()):
-            return unit
-        unit.write()  # items that were behind are revised: their labels are others now
-
-
 class LabelledByHand(TypedDict):
     """How many labels were given by hand, and how many were taken back."""
 
@@ -118,13 +104,20 @@ def correct(
     at = max(now, math.nextafter(connection.execute(audited).scalar_one() or 0.0, math.inf))
     for _, label in changes:
         made["undone" if label is None else "corrected"] += 1
-    unit = begin(connection, campaign, ids, now)
     activities = {
         item.id: _note(connection, campaign, item, label, computed.get(item.id), at, reason)
         for item, label in changes
     }
-    reopened = _apply(unit, {item.id: label for item, label in changes}, activities, at, reason)
-    unit.write()
+    labels = {item.id: label for item, label in changes}
+    unit = _change(
+        connection,
+        now,
+        ids,
+        lambda item: Corrected(labels[item.id], at=at),
+        reason=reason,
+        activities=activities,
+    )
+    reopened = sum(item.loaded.view.closed and not item.closed for item in unit.items.values())
     made["opened"] = unit.opened[number]
     if reopened and campaign.status == "finished":
         count = plural(reopened, "label")
@@ -185,28 +178,15 @@ def _note(
     return note(connection, at, "correct", campaign.id, said)
 
 
-def _apply(
-    unit: UnitOfWork,
-    wanted: Mapping[int, int | None],
-    activities: Mapping[int, int],
-    at: float,
-    reason: str,
-) -> int:
-    """Give the labels and take them back; counts the items that are open again."""
-    opened, people = 0, set[int]()
-    for place, label in wanted.items():
-        item = unit.items[place]
-        before = item.view
-        record(unit, item, Corrected(label, at=at), reason, activities[place])
-        if before.closed and not item.view.closed:
-            opened += 1
-            people |= {line.worker_id for line in item.log}
-        item.withdraw_leases()
-        settle(unit, item, before)
-    # A label that is gone is no evidence about workers any more.
-    rows = (relearn(worker)._asdict() for worker in sorted(people))
-    run_many(unit.connection, sql.ADD_JUDGEMENT, rows)
-    return opened
+def _change(
+    connection: Connection,
+    now: float,
+    ids: Sequence[int],
+    event_of: Callable[[LoadedItem], Event | None],
+    **why: Any,
+) -> UnitOfWork:
+    cache = ServingCache(lambda: now, np.random.default_rng(0))
+    return change_items(connection, cache, now, ids, event_of, **why)
 
 
 def withdraw(
@@ -224,25 +204,15 @@ def withdraw(
         The items; gold items as well.
     """
     check_reason(reason)
-    campaign = get_campaign(connection, number, lock=True)
-    unit = begin(connection, campaign, sorted(ids)[:AT_ONCE], now)
-    found = [
-        item
-        for item in unit.items.values()
-        if item.status != ItemStatus.WITHDRAWN and item.campaign.id == number
-    ]
+    get_campaign(connection, number, lock=True)
+
+    def event_of(item: LoadedItem) -> Event | None:
+        there = item.campaign.id == number and item.status != ItemStatus.WITHDRAWN
+        return Withdrawn() if there else None
+
+    found = _change(connection, now, sorted(ids)[:AT_ONCE], event_of).happened
     if not found:
         return 0
-    people: set[int] = set()
-    for item in found:
-        before = item.view
-        if item.status == ItemStatus.LABELLED:
-            people |= {line.worker_id for line in item.log}
-        record(unit, item, Withdrawn())
-        settle(unit, item, before)
-    unit.write()
-    # Labels that are gone are no evidence about workers any more.
-    run_many(connection, sql.ADD_JUDGEMENT, (relearn(n)._asdict() for n in sorted(people)))
     if any(item.gold is not None for item in found):
         touch(connection, number)
     tasks = [item.task for item in found]
@@ -291,21 +261,14 @@ def reopen(
         ids = fetch_ids(connection, SOME_SET_ASIDE, campaign=number, most=AT_ONCE)
     if not ids:
         return 0
-    unit = begin(connection, campaign, sorted(ids)[:AT_ONCE], now)
-    found = [
-        item for item in unit.items.values() if item.status in CLOSED and item.campaign.id == number
-    ]
+
+    def event_of(item: LoadedItem) -> Event | None:
+        there = item.campaign.id == number and item.status in CLOSED
+        return Reopened() if there else None
+
+    found = _change(connection, now, sorted(ids)[:AT_ONCE], event_of).happened
     if not found:
         return 0
-    for item in found:
-        before = item.view
-        record(unit, item, Reopened())
-        item.back_to_new()
-        hold_back(unit, item)
-        item.withdraw_leases()
-        settle(unit, item, before)
-        unit.opened[number] += item.status == ItemStatus.NEW
-    unit.write()
     if any(item.gold is not None for item in found):
         touch(connection, number)
     tasks = [item.task for item in found]

@@ -9,7 +9,7 @@ for that lock once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, NamedTuple, TypedDict, cast
@@ -17,38 +17,9 @@ from typing import Literal, NamedTuple, TypedDict, cast
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.server.store.db import statements as sql
-from crowdtree.server.store.db.engine import is_sqlite
-from crowdtree.server.store.db.sql import Sql, run, send_many
+from crowdtree.server.store.db.sql import hold_readers
 from crowdtree.server.store.db.tables import activity
 from crowdtree.server.store.types import JsonObject
-
-HOLD_READERS = Sql("SELECT pg_advisory_xact_lock_shared(7420818)")
-WAIT_FOR_WRITERS = Sql("SELECT pg_advisory_xact_lock(7420818)")
-
-
-def write_labels(
-    connection: Connection,
-    rows: Sequence[sql.LabelLine],
-    withdrawn: Sequence[sql.Withdrawal] = (),
-) -> None:
-    """Write labels, and which ones were taken back."""
-    if rows or withdrawn:
-        hold_readers(connection)
-    send_many(connection, sql.ADD_WITHDRAWAL, (row._asdict() for row in withdrawn))
-    send_many(connection, sql.ADD_LABEL, (row._asdict() for row in rows))
-
-
-def hold_readers(connection: Connection) -> None:
-    """Have readers who continue from an id wait until the commit."""
-    if not is_sqlite(connection):
-        run(connection, HOLD_READERS)
-
-
-def wait_for_labels(connection: Connection) -> None:
-    """Wait for labels that are being written; nobody writes more until the commit."""
-    if not is_sqlite(connection):
-        run(connection, WAIT_FOR_WRITERS)
 
 
 class Event(NamedTuple):

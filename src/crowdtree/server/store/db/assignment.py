@@ -16,13 +16,13 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.server.settings.model import NEVER
 from crowdtree.server.store.db import statements as sql
-from crowdtree.server.store.db.engine import is_sqlite
 from crowdtree.server.store.db.sql import (
     Pending,
     Query,
     Sql,
     fetch,
     fetch_one,
+    is_sqlite,
     run,
     send,
     send_many,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import cast
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine, make_url
@@ -16,11 +14,9 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.io.private import make_private, open_private
+from crowdtree.server.store.db.sql import BUSY_SECONDS, begin_writing, is_sqlite
 from crowdtree.server.store.db.tables import SCHEMA_VERSION, metadata, schema_version
 
-BUSY_SECONDS = 30
-RETRY_SECONDS = 0.001
-"""Between two attempts to write to SQLite while another process does."""
 EMPTYING = 1000
 """Milliseconds that emptying the log may hold up those who write, while others read."""
 PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "secure_delete=ON")
@@ -98,29 +94,6 @@ def _sqlite_engine(url: sa.URL) -> Engine:
     return engine
 
 
-def begin_writing(connection: Connection) -> None:
-    """Take the write lock, so that a transaction never fails halfway with "database is locked".
-
-    SQLite itself looks for a lock that another process holds every 100 ms, and would starve beside
-    one that writes all the time.
-    """
-    driver = cast(sqlite3.Connection, connection.connection.dbapi_connection)
-    end = time.monotonic() + BUSY_SECONDS
-    driver.execute("PRAGMA busy_timeout=0").close()
-    try:
-        while True:
-            try:
-                driver.execute("BEGIN IMMEDIATE").close()
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
-                    raise
-                time.sleep(RETRY_SECONDS)
-            else:
-                return
-    finally:
-        driver.execute(f"PRAGMA busy_timeout={1000 * BUSY_SECONDS}").close()
-
-
 def empty_log(engine: Engine) -> None:
     """Empty the write-ahead log of SQLite, which has what was deleted, unless it is being read."""
     if not is_sqlite(engine):
@@ -147,11 +120,6 @@ def _keep_private(path: Path) -> None:
     except OSError:  # it exists; or it cannot be made, which connecting reports
         for end in BESIDE:
             make_private(path.with_name(path.name + end))
-
-
-def is_sqlite(connection: Connection | Engine) -> bool:
-    """Whether this is SQLite (otherwise PostgreSQL)."""
-    return connection.dialect.name == "sqlite"
 
 
 def ensure_tables(engine: Engine) -> None:

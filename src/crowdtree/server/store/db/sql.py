@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
@@ -17,9 +19,7 @@ from itertools import starmap
 from operator import itemgetter
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from sqlalchemy.engine import Connection
-
-from crowdtree.server.store.db.engine import begin_writing, is_sqlite
+from sqlalchemy.engine import Connection, Engine
 
 Values = Mapping[str, object]
 PIECE = 2000
@@ -295,3 +295,56 @@ def _run_many(connection: Connection, sql: Many, rows: list[Values]) -> Cursor:
     if len(rows) == 1:
         return driver.execute(sql.sqlite, rows[0])
     return driver.executemany(sql.sqlite, rows)
+
+
+HOLD_READERS = Sql("SELECT pg_advisory_xact_lock_shared(7420818)")
+
+
+WAIT_FOR_WRITERS = Sql("SELECT pg_advisory_xact_lock(7420818)")
+
+
+def hold_readers(connection: Connection) -> None:
+    """Have readers who continue from an id wait until the commit."""
+    if not is_sqlite(connection):
+        run(connection, HOLD_READERS)
+
+
+def wait_for_labels(connection: Connection) -> None:
+    """Wait for labels that are being written; nobody writes more until the commit."""
+    if not is_sqlite(connection):
+        run(connection, WAIT_FOR_WRITERS)
+
+
+BUSY_SECONDS = 30
+
+
+RETRY_SECONDS = 0.001
+"""Between two attempts to write to SQLite while another process does."""
+
+
+def begin_writing(connection: Connection) -> None:
+    """Take the write lock, so that a transaction never fails halfway with "database is locked".
+
+    SQLite itself looks for a lock that another process holds every 100 ms, and would starve beside
+    one that writes all the time.
+    """
+    driver = cast(sqlite3.Connection, connection.connection.dbapi_connection)
+    end = time.monotonic() + BUSY_SECONDS
+    driver.execute("PRAGMA busy_timeout=0").close()
+    try:
+        while True:
+            try:
+                driver.execute("BEGIN IMMEDIATE").close()
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
+                    raise
+                time.sleep(RETRY_SECONDS)
+            else:
+                return
+    finally:
+        driver.execute(f"PRAGMA busy_timeout={1000 * BUSY_SECONDS}").close()
+
+
+def is_sqlite(connection: Connection | Engine) -> bool:
+    """Whether this is SQLite (otherwise PostgreSQL)."""
+    return connection.dialect.name == "sqlite"

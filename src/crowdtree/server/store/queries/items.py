@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.io.items import MEDIA
 from crowdtree.server.store.db.campaign_row import get_campaign
-from crowdtree.server.store.db.engine import is_sqlite
+from crowdtree.server.store.db.sql import is_sqlite
 from crowdtree.server.store.db.tables import (
     activity,
     answers,

@@ -16,8 +16,8 @@ from crowdtree.server.store.db.statements import RELEARN, REVISING, ItemRow
 from crowdtree.server.store.db.tables import budgets, judgements, workers
 from crowdtree.server.store.reliability import outcome_counts
 from crowdtree.server.store.replay.histories import COUNTED, Course, LabelRow, Line
+from crowdtree.server.store.serving.answering import is_accepted
 from crowdtree.server.store.serving.campaign import ServedCampaign
-from crowdtree.server.store.serving.workers import is_accepted
 from crowdtree.server.store.types import ITEM_STATUSES, LIVE_LEASES, ItemStatus
 
 RECORD = ("answers", "accepted", "skips", "overdue", "earned")

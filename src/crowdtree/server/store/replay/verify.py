@@ -17,8 +17,7 @@ from sqlalchemy.exc import DatabaseError
 from crowdtree.server.store.audits.checking import checked_truths
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.campaign_row import get_campaign, tally
-from crowdtree.server.store.db.engine import is_sqlite
-from crowdtree.server.store.db.sql import Sql, exists, fetch_one
+from crowdtree.server.store.db.sql import Sql, exists, fetch_one, is_sqlite
 from crowdtree.server.store.db.tables import revisions
 from crowdtree.server.store.replay.audits import check_audits, check_monitor
 from crowdtree.server.store.replay.histories import Course, Histories, Key, Page

@@ -15,7 +15,6 @@ from crowdtree.server.store.serving.commands import Submit, Taken
 from crowdtree.server.store.serving.item import LoadedItem
 from crowdtree.server.store.serving.settle import Changes, hold_back, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
-from crowdtree.server.store.serving.workers import is_accepted, skip_weight
 from crowdtree.server.store.types import GIVEN_BACK, LIVE_LEASES, LeaseState, split_lease
 
 
@@ -207,3 +206,27 @@ def expire_leases(unit: UnitOfWork, most: int) -> int:
         if item.gold is None:
             settle(unit, item, item.view)
     return count
+
+
+FULL_RECORD = 5
+"""Answers beyond the number of skips after which a skip counts in full."""
+
+
+def skip_weight(answers: int, skips: int) -> float:
+    """How much a skip counts, by the answers and skips that the worker gave before.
+
+    >>> skip_weight(0, 0), skip_weight(5, 0), skip_weight(20, 40), skip_weight(200, 3)
+    (0.0, 1.0, 0.444, 1.0)
+    """
+    return round(min(1.0, answers / (FULL_RECORD + skips)), 3)
+
+
+def is_accepted(kind: str, fate: str, overdue: int) -> bool:
+    """Whether a line of the log is an answer that is paid, where there is a price.
+
+    >>> is_accepted("answer", "counted", 1), is_accepted("answer", "late", 1)
+    (True, False)
+    """
+    return kind == "answer" and (
+        fate in ("counted", "gold") or (fate in ("surplus", "late") and not overdue)
+    )

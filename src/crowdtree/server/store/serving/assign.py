@@ -25,8 +25,7 @@ from crowdtree.server.store.db import assignment as search
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.assignment import Grant, HeldTask, NewLease, Offer, Rest
 from crowdtree.server.store.db.campaign_row import flow
-from crowdtree.server.store.db.engine import is_sqlite
-from crowdtree.server.store.db.sql import exists, fetch, run, send
+from crowdtree.server.store.db.sql import exists, fetch, is_sqlite, run, send
 from crowdtree.server.store.db.statements import Lease, Worker
 from crowdtree.server.store.errors import Refused
 from crowdtree.server.store.serving.campaign import ServedCampaign, questions_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -66,18 +66,6 @@ class Command(Generic[T]):
 
 
 AnyCommand = Command[Any]
-
-
-def finish(commands: Sequence[AnyCommand], error: BaseException | None = None) -> None:
-    """Tell those who wait that commands are done, or that they failed."""
-    for command in commands:
-        if command.finished:
-            continue
-        command.finished = True
-        if error is not None:
-            command.error, command.result = error, None
-        if command.done is not None:
-            command.done()
 
 
 @dataclass

@@ -21,7 +21,7 @@ from crowdtree.campaign.events import (
     Reason,
 )
 from crowdtree.campaign.fold import NO_CLASS
-from crowdtree.campaign.view import ItemView
+from crowdtree.campaign.view import ItemView, Status
 from crowdtree.learning.trust import speaks_for
 from crowdtree.policies import Label
 from crowdtree.server.store.db import statements as sql
@@ -62,6 +62,8 @@ class Changes:
     withdrawals: list[sql.Withdrawal] = field(default_factory=list)
     judgements: list[sql.Judgement] = field(default_factory=list)
     deltas: dict[int, WorkerDelta] = field(default_factory=lambda: defaultdict(WorkerDelta))
+    relearned: set[int] = field(default_factory=set)
+    """Workers about whom it has to be learned anew from the log."""
     lapses: Counter[int] = field(default_factory=Counter)
     """Leases that workers let expire."""
     tallies: Counter[tuple[int, str]] = field(default_factory=Counter)
@@ -107,6 +109,21 @@ def record(
         )
     )
     item.extend(event)
+
+
+def happen(
+    unit: Changes, item: LoadedItem, event: Event, reason: str = "", activity: int = 0
+) -> None:
+    """Let something happen to an item, and bring all that is stored about it in line."""
+    before = item.view
+    record(unit, item, event, reason, activity)
+    item.back_to_new()
+    if item.view.label is not before.label:
+        if before.status is Status.LABELLED:  # a label that is gone is no evidence about workers
+            unit.relearned.update(line.worker_id for line in item.log)
+        hold_back(unit, item)
+    item.withdraw_leases()
+    settle(unit, item, before)
 
 
 def settle(unit: Changes, item: LoadedItem, before: ItemView) -> None:

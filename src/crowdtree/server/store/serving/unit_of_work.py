@@ -9,21 +9,29 @@ Results are returned to workers only after the commit (see
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
+from crowdtree.campaign.events import Event
 from crowdtree.server.store.db import statements as sql
-from crowdtree.server.store.db.activity import write_labels
 from crowdtree.server.store.db.campaign_row import read_policy
-from crowdtree.server.store.db.engine import is_sqlite
-from crowdtree.server.store.db.sql import Pending, exists, fetch, run, send, send_many
+from crowdtree.server.store.db.sql import (
+    Pending,
+    exists,
+    fetch,
+    hold_readers,
+    is_sqlite,
+    run,
+    send,
+    send_many,
+)
 from crowdtree.server.store.db.statements import Worker
 from crowdtree.server.store.errors import Refused
-from crowdtree.server.store.serving.campaign import Revisions, ServedCampaign
+from crowdtree.server.store.serving.campaign import Revisions, ServedCampaign, ServingCache
 from crowdtree.server.store.serving.item import (
     ENDED,
     LoadedItem,
@@ -31,7 +39,7 @@ from crowdtree.server.store.serving.item import (
     load_view,
     moves,
 )
-from crowdtree.server.store.serving.settle import Changes, catch_up
+from crowdtree.server.store.serving.settle import Changes, catch_up, happen
 from crowdtree.server.store.types import AnyPolicy, ItemStatus
 
 
@@ -80,6 +88,8 @@ class UnitOfWork(Changes):
     leased: dict[int, LoadedItem] = field(default_factory=dict)
     """Items by the leases that were loaded with them."""
     unfinished: dict[int, bool] = field(default_factory=dict)
+    happened: list[LoadedItem] = field(default_factory=list)
+    """Items to which :func:`change_items` has let something happen."""
 
     # ---------------------------------------------------------------- loading
 
@@ -245,7 +255,8 @@ class UnitOfWork(Changes):
                 run(c, sql.SAVE_BUDGET, campaign_id=number, **values)
         if self.deltas or self.lapses:
             self._write_workers()
-        send_many(c, sql.ADD_JUDGEMENT, (row._asdict() for row in self.judgements))
+        again = map(sql.relearn, sorted(self.relearned))
+        send_many(c, sql.ADD_JUDGEMENT, (row._asdict() for row in (*self.judgements, *again)))
         shard = self.cache.shard
         tallies = sorted((*key, value) for key, value in self.tallies.items() if value)
         send_many(
@@ -324,3 +335,49 @@ def policy_of_revision(connection: Connection, campaign_id: int, revision: int) 
     """Read the policy of an earlier revision."""
     values = {"campaign": campaign_id, "revision": revision}
     return read_policy(*fetch(connection, sql.POLICY_OF_REVISION, **values)[0])
+
+
+def change_items(
+    connection: Connection,
+    cache: ServingCache,
+    now: float,
+    ids: Iterable[int],
+    event_of: Callable[[LoadedItem], Event | None],
+    *,
+    reason: str = "",
+    activities: Mapping[int, int] | None = None,
+) -> UnitOfWork:
+    """Let something happen to some items, and write what follows, in one transaction.
+
+    Parameters
+    ----------
+    event_of
+        What happens to an item as it is now; nothing for one that is to stay as it is.
+    activities
+        Entries of the activity log that say who did it, by item.
+    """
+    chosen = sorted(set(ids))
+    while True:
+        unit = UnitOfWork(connection, cache, now)
+        unit.load_items(chosen, labels=True)
+        if not any(item.changed for item in unit.items.values()):
+            break
+        unit.write()  # items that were behind are revised: their labels are others now
+    for item in unit.items.values():
+        if (event := event_of(item)) is not None:
+            happen(unit, item, event, reason, (activities or {}).get(item.id, 0))
+            unit.happened.append(item)
+    unit.write()
+    return unit
+
+
+def write_labels(
+    connection: Connection,
+    rows: Sequence[sql.LabelLine],
+    withdrawn: Sequence[sql.Withdrawal] = (),
+) -> None:
+    """Write labels, and which ones were taken back."""
+    if rows or withdrawn:
+        hold_readers(connection)
+    send_many(connection, sql.ADD_WITHDRAWAL, (row._asdict() for row in withdrawn))
+    send_many(connection, sql.ADD_LABEL, (row._asdict() for row in rows))

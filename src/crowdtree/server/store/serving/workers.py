@@ -26,22 +26,11 @@ from crowdtree.server.store.serving.campaign import ServedCampaign
 from crowdtree.server.store.serving.commands import QuestionText, shown_item
 from crowdtree.server.store.types import AnyPolicy, JsonObject
 
-FULL_RECORD = 5
-"""Answers beyond the number of skips after which a skip counts in full."""
 LEAST_SECONDS = 30.0
 """A lease never shrinks below this, unless the time for a question is shorter."""
 MAX_HALVINGS = 10
 WAIT_SHARE = 0.1
 """Share of a lease after which it is taken back from a newcomer when others wait."""
-
-
-def skip_weight(answers: int, skips: int) -> float:
-    """How much a skip counts, by the answers and skips that the worker gave before.
-
-    >>> skip_weight(0, 0), skip_weight(5, 0), skip_weight(20, 40), skip_weight(200, 3)
-    (0.0, 1.0, 0.444, 1.0)
-    """
-    return round(min(1.0, answers / (FULL_RECORD + skips)), 3)
 
 
 def leases_allowed(settings: Settings, answers: int, lapses: int) -> int:
@@ -74,17 +63,6 @@ def take_back_after(settings: Settings) -> float:
     return max(
         min(LEAST_SECONDS, settings.tasks.max_seconds_per_question),
         WAIT_SHARE * settings.tasks.max_seconds_per_question,
-    )
-
-
-def is_accepted(kind: str, fate: str, overdue: int) -> bool:
-    """Whether a line of the log is an answer that is paid, where there is a price.
-
-    >>> is_accepted("answer", "counted", 1), is_accepted("answer", "late", 1)
-    (True, False)
-    """
-    return kind == "answer" and (
-        fate in ("counted", "gold") or (fate in ("surplus", "late") and not overdue)
     )
 
 

@@ -4,8 +4,10 @@ On SQLite there is one writer, because the database allows only one. Its transac
 disk before any answer in it is acknowledged; questions are acknowledged before the flush, because
 a lease that is lost in a crash does no harm. After a failure they are not, because on a full disk
 every lease would be lost, and the answer to it refused. On PostgreSQL answers, questions and other
-transactions have a writer each, and none waits for the disk: answers are acknowledged when
-:mod:`crowdtree.server.store.serving.flush` has seen that they are there.
+transactions have a writer each, and none waits for the disk, which frees the rows that they lock at
+once: answers are acknowledged by the :class:`Flusher`, of which one flush covers everything that
+all processes have committed before it. If it fails, nobody was told that the answers are saved, and
+clients repeat them with the same keys.
 """
 
 from __future__ import annotations
@@ -14,13 +16,12 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy.engine import Connection, Engine
 
-from crowdtree.server.store.db.engine import is_sqlite
-from crowdtree.server.store.db.sql import pragma, transaction
+from crowdtree.server.store.db.sql import is_sqlite, pragma, transaction
 from crowdtree.server.store.errors import database_errors, driver_name, is_outage, unavailable
 from crowdtree.server.store.serving.answering import expire_leases, submit_all
 from crowdtree.server.store.serving.assign import assign_all
@@ -31,7 +32,6 @@ from crowdtree.server.store.serving.commands import (
     Next,
     Submit,
     Transaction,
-    finish,
 )
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 
@@ -55,6 +55,18 @@ SETTINGS = {
 each time would cost more than running them, and each has an index to use, whatever the statistics
 of a new table suggest."""
 log = logging.getLogger("crowdtree.server.store")
+
+
+def finish(commands: Sequence[AnyCommand], error: BaseException | None = None) -> None:
+    """Tell those who wait that commands are done, or that they failed."""
+    for command in commands:
+        if command.finished:
+            continue
+        command.finished = True
+        if error is not None:
+            command.error, command.result = error, None
+        if command.done is not None:
+            command.done()
 
 
 class BatchWriter:
@@ -239,3 +251,74 @@ class BatchWriter:
 def _is_bad_command(error: BaseException) -> bool:
     kinds = type(getattr(error, "orig", None) or error).__mro__
     return not BAD_COMMAND.isdisjoint(kind.__name__ for kind in kinds)
+
+
+MAX_FLUSHES = 3
+"""Flushes that wait for the disk together: with one alone, the processes would take turns."""
+FLUSH = "SELECT pg_logical_emit_message(true, 'crowdtree', '')"
+"""The shortest transaction whose commit waits for the disk, with all that came before it."""
+
+
+class Flusher:
+    """Threads that wait for the disk and then finish commands."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.queue: queue.SimpleQueue[list[AnyCommand] | None] = queue.SimpleQueue()
+        self.threads = [
+            threading.Thread(target=self._serve, name="crowdtree-flusher", daemon=True)
+            for _ in range(MAX_FLUSHES)
+        ]
+        for thread in self.threads:
+            thread.start()
+
+    def put(self, commands: list[AnyCommand]) -> None:
+        """Finish commands that are committed when they are on disk."""
+        self.queue.put(commands)
+
+    def close(self) -> None:
+        """Finish what is queued and stop."""
+        for _ in self.threads:
+            self.queue.put(None)
+        for thread in self.threads:
+            thread.join(timeout=30)
+
+    def _serve(self) -> None:
+        connection: Connection | None = None
+        while (commands := self._gather()) is not None:
+            try:
+                if connection is None or connection.closed or connection.invalidated:
+                    connection = self._connected()
+                connection.exec_driver_sql(FLUSH)
+            except Exception as error:
+                finish(commands, unavailable(error))
+                _end(connection)
+                connection = None
+            else:
+                finish(commands)
+        _end(connection)
+
+    def _gather(self) -> list[AnyCommand] | None:
+        """Wait for committed commands, and take all that there are; nothing at the end."""
+        batch = self.queue.get()
+        while batch is not None and not self.queue.empty():
+            try:
+                more = self.queue.get_nowait()
+            except queue.Empty:  # another thread took it
+                break
+            if more is None:
+                self.queue.put(None)
+                break
+            batch += more
+        return batch
+
+    def _connected(self) -> Connection:
+        connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        connection.exec_driver_sql("SET synchronous_commit = on")
+        return connection
+
+
+def _end(connection: Connection | None) -> None:
+    if connection is not None:
+        connection.invalidate()
+        connection.close()
