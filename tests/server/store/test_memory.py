@@ -20,8 +20,10 @@ import crowdtree as ct
 from crowdtree.campaign import events as ev
 from crowdtree.campaign.events import Outcome, Reason
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.store.db import statements as sql
+from crowdtree.server.store.db.campaign_row import Campaign
 from crowdtree.server.store.replay.items import StoredItem
 from crowdtree.server.store.replay.verify import Folded
 from crowdtree.server.store.serving.answering import follow
@@ -104,7 +106,11 @@ class Server:
         """The campaign at a revision, as a process reads it that has just started."""
         settings = Settings.model_validate({"labels": {"require_trusted_answer": False}})
         policy = self.policies[number].at_least(settings.rules.people)
-        return ServedCampaign(1, number + 1, number, policy, settings, settings.rules, [])
+        times = {"created_at": 0.0, "started_at": 0.0, "finished_at": None}
+        made = {"problem": {}, "policy": {}, "settings": settings, "secret": "", **times}
+        why = {"reason": CampaignReason.NONE, "reason_detail": ""}
+        row = Campaign(1, "x", "running", version=number + 1, revision=number, **made, **why)  # type: ignore[arg-type]
+        return ServedCampaign(row, policy, "running")
 
     def loaded(self, unit: Changes) -> LoadedItem:
         """Load the item as a transaction does, which brings it to the present revision."""

@@ -353,7 +353,8 @@ class _Supposed:
         level = level_of(self.table.policy.problem)
         levels = [*served.levels, Level(self.number, last_line(connection, served.id), level)]
         policy = self.table.policy.at_least(served.rules.people)
-        made = replace(served, revision=self.number, policy=policy, exclusions=after, levels=levels)
+        row = replace(served.row, revision=self.number)
+        made = replace(served, row=row, policy=policy, exclusions=after, levels=levels)
         past = Revisions(served, partial(policy_of_revision, connection, served.id))
         self.all = ChainMap({self.number: made.present}, cast(dict[int, Revision], past))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -15,7 +15,7 @@ from crowdtree.policies import policy_from_dict
 from crowdtree.server.reasons import CampaignReason
 from crowdtree.server.settings.model import Settings, stored_settings
 from crowdtree.server.store.db import statements as sql
-from crowdtree.server.store.db.sql import run_many
+from crowdtree.server.store.db.sql import Query, fetch_one, run_many
 from crowdtree.server.store.db.tables import answers, campaigns, tallies
 from crowdtree.server.store.errors import NotFound
 from crowdtree.server.store.types import AnyPolicy, JsonObject
@@ -82,22 +82,43 @@ class Campaign(CampaignSummary):
         return _policy(self.problem, self.policy)
 
 
+class CampaignRow(NamedTuple):
+    """The row of a campaign, with its definition as JSON documents."""
+
+    id: int
+    name: str
+    status: CampaignStatus
+    reason: str
+    reason_detail: str
+    version: int
+    created_at: float
+    started_at: float | None
+    finished_at: float | None
+    problem: str
+    policy: str
+    settings: str
+    secret: str
+    revision: int
+
+
+_SELECT = f"SELECT {', '.join(CampaignRow._fields)} FROM campaigns WHERE id = :id"
+CAMPAIGN = Query(CampaignRow, _SELECT)
+CAMPAIGN_LOCKED = Query(CampaignRow, _SELECT + " {lock campaigns}")
 _SUMMARY = [campaigns.c[name] for name in CampaignSummary.__dataclass_fields__]
-_DEFINITION = [campaigns.c[name] for name in sql.Definition._fields]
 
 
 def get_campaign(connection: Connection, number: int, lock: bool = False) -> Campaign:
     """Read a campaign; with `lock`, nobody else changes it until the commit."""
-    mine = sa.select(*_SUMMARY, *_DEFINITION).where(campaigns.c.id == number)
-    if lock:
-        mine = mine.with_for_update(key_share=True)
-    row = connection.execute(mine).one_or_none()
+    row = fetch_one(connection, CAMPAIGN_LOCKED if lock else CAMPAIGN, id=number)
     if row is None:
         raise NotFound(f"campaign {number} does not exist")
-    found = dict(row._mapping)
-    found |= {name: json.loads(found[name]) for name in ("problem", "policy")}
-    found |= {"settings": stored_settings(found["settings"])}
-    return Campaign(**{**found, "reason": CampaignReason(found["reason"])})
+    columns = row._asdict() | {
+        "reason": CampaignReason(row.reason),
+        "problem": json.loads(row.problem),
+        "policy": json.loads(row.policy),
+        "settings": stored_settings(row.settings),
+    }
+    return Campaign(**columns)
 
 
 def list_campaigns(connection: Connection) -> list[CampaignSummary]:

@@ -102,16 +102,6 @@ class CampaignState(NamedTuple):
     status: str
 
 
-class Definition(NamedTuple):
-    """The JSON documents of a campaign, and how many times its policy was revised."""
-
-    problem: str
-    policy: str
-    settings: str
-    secret: str
-    revision: int
-
-
 class Exclusion(NamedTuple):
     """Lines of a worker that are excluded, from a revision on until they are included again."""
 
@@ -175,9 +165,6 @@ EXCLUSIONS = Query(
 )
 REASONS = Query(
     Reason, "SELECT number, reason FROM revisions WHERE campaign_id = :campaign ORDER BY number"
-)
-DEFINITION = Query(
-    Definition, "SELECT problem, policy, settings, secret, revision FROM campaigns WHERE id = :id"
 )
 BUDGETS = Query(
     BudgetRow,

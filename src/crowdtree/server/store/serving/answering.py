@@ -82,7 +82,7 @@ def _advance(
 
     Returns what became of the answer, and its price.
     """
-    full_price = item.campaign.settings.money.price_micros
+    full_price = item.campaign.price
     price = full_price if request.kind == "answer" else 0
     budget = unit.budgets.get(item.campaign.id)
     reserved = lease.state != LeaseState.EXPIRED  # the price was reserved with the lease
@@ -114,7 +114,7 @@ def _answer_gold(
     unit: UnitOfWork, worker: Worker, request: Submit, item: LoadedItem, lease: Lease, cls: int
 ) -> Taken:
     """Compare an answer to a gold item with its known class."""
-    full_price = item.campaign.settings.money.price_micros
+    full_price = item.campaign.price
     price = full_price if request.kind == "answer" else 0
     budget = unit.budgets.get(item.campaign.id)
     if budget is not None:
@@ -197,7 +197,7 @@ def expire_leases(unit: UnitOfWork, most: int) -> int:
         for lease in item.leases.values():
             if lease.state in LIVE_LEASES and lease.overdue(unit.now):
                 if budget is not None:
-                    budget.add(reserved=-item.campaign.settings.money.price_micros)
+                    budget.add(reserved=-item.campaign.price)
                 lease.become(LeaseState.EXPIRED)
                 if lease.expires_at > GIVEN_BACK:
                     unit.lapses[lease.worker_id] += 1

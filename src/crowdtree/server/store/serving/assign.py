@@ -158,7 +158,7 @@ def _hand_out(unit: UnitOfWork, turn: Turn, grant: Grant | None) -> bool:
     turn.held.append(HeldTask(*key, unit.now + seconds, grant.task, grant.payload))
     budget = unit.budgets.get(campaign.id)
     if budget is not None:
-        budget.add(reserved=settings.money.price_micros)
+        budget.add(reserved=turn.campaign.price)
     return True
 
 
@@ -205,10 +205,10 @@ def _refusal(unit: UnitOfWork, turn: Turn) -> str:
     if live >= leases_allowed(settings, worker.answers, worker.lapses):
         return "holding"
     budget = unit.budgets.get(campaign.id)
-    if budget is not None and not budget.allows(settings.money.price_micros):
+    if budget is not None and not budget.allows(turn.campaign.price):
         if not unit.any_unfinished(campaign.id):
             return "finished"
-        return "wait" if budget.could_allow(settings.money.price_micros) else "budget"
+        return "wait" if budget.could_allow(turn.campaign.price) else "budget"
     return ""
 
 
@@ -319,7 +319,7 @@ def _search(unit: UnitOfWork, turns: Sequence[Turn], from_start: bool = False) -
         for offer in reversed(assignment.offers[turn.worker.id]):  # the first of each kind counts
             question = ANY if offer.kind else turn.worker.preferred
             positions[turn.worker.id, question] = offer.id - 1
-        price, reserved = turn.campaign.settings.money.price_micros, assignment.prices
+        price, reserved = turn.campaign.price, assignment.prices
         budget = unit.budgets.get(turn.campaign.id)
         if budget is None or budget.allows(reserved[turn.campaign.id] + price):
             reserved[turn.campaign.id] += price * assignment.assign(turn)

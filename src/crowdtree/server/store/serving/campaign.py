@@ -13,40 +13,41 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.campaign import view
 from crowdtree.campaign.fold import begin
-from crowdtree.campaign.view import ItemRules, ItemView, Revision, counted_answers, open_questions
+from crowdtree.campaign.view import ItemView, Revision, counted_answers, open_questions
 from crowdtree.core.problem import Problem
-from crowdtree.server.settings.model import Settings, stored_settings
 from crowdtree.server.store.db import statements as sql
-from crowdtree.server.store.db.campaign_row import flow, read_policy
-from crowdtree.server.store.db.sql import fetch, fetch_one
+from crowdtree.server.store.db.campaign_row import Campaign, flow, get_campaign
+from crowdtree.server.store.db.sql import fetch
 from crowdtree.server.store.db.statements import Exclusion, GoldItem
-from crowdtree.server.store.errors import NotFound
 from crowdtree.server.store.reliability import Level
 from crowdtree.server.store.types import AnyPolicy
 
 
 @dataclass
 class ServedCampaign:
-    """A campaign as the serving cache holds it."""
+    """A campaign as transactions use it: its row, its policy, and what else judges answers."""
 
-    id: int
-    version: int
-    revision: int
+    row: Campaign
     policy: AnyPolicy
-    settings: Settings
-    rules: ItemRules
-    gold: list[GoldItem]
+    status: str
+    gold: Sequence[GoldItem] = ()
     """Items of known class with which workers are checked."""
     training: Sequence[GoldItem] = ()
     """Items of known class with which workers practise."""
-    secret: str = field(default="", repr=False)
     exclusions: Sequence[Exclusion] = ()
     """All that were ever made, those that were lifted included."""
     levels: Sequence[Level] = ()
     """Tables that skills are relative to, by revision."""
-    status: str = "draft"
     earlier: dict[int, AnyPolicy] = field(default_factory=dict, repr=False)
     """Policies of earlier revisions that were read."""
+
+    def __post_init__(self) -> None:
+        row = self.row
+        self.id, self.version, self.revision = row.id, row.version, row.revision
+        self.settings, self.secret = row.settings, row.secret
+        self.rules = row.settings.rules
+        self.price = row.settings.money.price_micros
+        """Of an answer, in millionths."""
 
     @property
     def problem(self) -> Problem:
@@ -186,26 +187,17 @@ class ServingCache:
 
 def load_campaign(connection: Connection, campaign_id: int) -> ServedCampaign:
     """Read a campaign as transactions use it."""
-    states = fetch(connection, sql.CAMPAIGNS, ids=[campaign_id])
-    definition = fetch_one(connection, sql.DEFINITION, id=campaign_id)
-    if not states or definition is None:
-        raise NotFound(f"campaign {campaign_id} does not exist")
-    settings = stored_settings(definition.settings)
-    rules = settings.rules
+    row = get_campaign(connection, campaign_id)
     gold = fetch(connection, sql.GOLD_ITEMS, campaign=campaign_id)
+    practice = row.settings.checks.practice_items
     return ServedCampaign(
-        id=campaign_id,
-        version=states[0].version,
-        revision=definition.revision,
-        policy=read_policy(definition.problem, definition.policy).at_least(rules.people),
-        settings=settings,
-        rules=rules,
-        gold=gold[settings.checks.practice_items :],
-        training=gold[: settings.checks.practice_items],
-        secret=definition.secret,
+        row,
+        row.make_policy().at_least(row.settings.rules.people),
+        row.status,
+        gold=gold[practice:],
+        training=gold[:practice],
         exclusions=fetch(connection, sql.EXCLUSIONS, campaign=campaign_id),
-        levels=_levels(connection, campaign_id) if definition.revision else (),
-        status=states[0].status,
+        levels=_levels(connection, campaign_id) if row.revision else (),
     )
 
 
