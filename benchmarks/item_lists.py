@@ -55,7 +55,7 @@ def measured(url: str, count: int) -> dict[str, float]:
         number = store.write(lambda c: campaigns.create(c, "x", policy, Settings(), 0.0))
         for first in range(0, count, AT_ONCE):
             made = rows(first, rng)
-            store.write(partial(campaigns.add_items, number=number, rows=made))
+            store.write(partial(campaigns.add_items, campaign_id=number, rows=made))
         return {name: best(store, number, wish) for name, wish in pages.items()}
 
 

@@ -74,7 +74,9 @@ def serving(url: str, processes: int, checkout: str = "") -> Iterator[int]:
     """Serve a database, maybe with the code of another checkout; yields the port."""
     port = free_port()
     code = (
-        "from crowdtree.server.web.serve import Serving, run; import sys; "
+        "from importlib import import_module, util; new = util.find_spec('crowdtree.server'); "
+        "serve = import_module('crowdtree.server.web.serve' if new else 'crowdtree.web.serve'); "
+        "Serving, run = serve.Serving, serve.run; "
         f"run(Serving({url!r}, port={port}, processes={processes}), lambda link: None)"
     )
     server = subprocess.Popen(

@@ -249,12 +249,12 @@ class Run:
             "answers": self.store.read(lambda c: c.execute(total).scalar_one()),
             "attackers paused": len(paused & bad),
             "honest paused": len(paused - bad),
-            "status": self.store.read(partial(get_campaign, number=self.number)).status,
+            "status": self.store.read(partial(get_campaign, campaign_id=self.number)).status,
         }
 
     def finish(self) -> bool:
         """Finish a campaign that waits for its owner; false if it has finished by itself."""
-        waits = bool(self.store.read(partial(get_campaign, number=self.number)).reason)
+        waits = bool(self.store.read(partial(get_campaign, campaign_id=self.number)).reason)
         if waits:
             self.store.write(lambda c: campaigns.set_status(c, self.number, "finishing", self.now))
             self.look()
@@ -268,7 +268,7 @@ class Run:
                 lambda c: exclude(c, self.number, bad, self.now, reason="attackers", block=True)
             )
         self.look()
-        if self.store.read(partial(get_campaign, number=self.number)).status != "running":
+        if self.store.read(partial(get_campaign, campaign_id=self.number)).status != "running":
             try:
                 self.store.write(
                     lambda c: campaigns.set_status(c, self.number, "running", self.now)
@@ -280,7 +280,7 @@ class Run:
 
     def checked(self) -> bool:
         """Whether everything stored is the replay of the log."""
-        return bool(self.store.read(partial(verify, number=self.number))["agrees"])
+        return bool(self.store.read(partial(verify, campaign_id=self.number))["agrees"])
 
 
 ATTACKS = ("colluding", "random", "always yes", "fast", "patient", "turncoat", "careless")

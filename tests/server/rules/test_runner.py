@@ -64,7 +64,7 @@ def store() -> Iterator[Store]:
 
 
 def actions(store: Store, campaign: int, action: str) -> list[Any]:
-    said = store.read(partial(list_activity, number=campaign))
+    said = store.read(partial(list_activity, campaign_id=campaign))
     return [entry["detail"] for entry in said if entry["action"] == action]
 
 

@@ -141,7 +141,7 @@ class Newcomers:
         return found.status, found.reason
 
     def agrees(self) -> None:
-        assert self.store.read(partial(verify, number=self.number))["differences"] == []
+        assert self.store.read(partial(verify, campaign_id=self.number))["differences"] == []
 
 
 @pytest.mark.parametrize("policy", [ADAPTIVE, PLAN], ids=["adaptive", "plan"])
@@ -226,7 +226,7 @@ def test_a_burst_of_strangers_labels_nothing(url: str, policy: Any) -> None:
         paused = sa.select(workers.c.id).where(workers.c.reason == WorkerReason.SUSPECTED)
         assert lab.rows(paused)
         lab.agrees()
-        said = lab.store.read(partial(list_activity, number=lab.number))
+        said = lab.store.read(partial(list_activity, campaign_id=lab.number))
         assert {e["detail"]["rule"] for e in said if e["action"] == "suspect"} <= {"wrong", "alike"}
         friends = [lab.invite() for _ in range(6)]
         lab.work(*friends)
@@ -247,7 +247,7 @@ def test_strangers_who_agree_do_not_finish_a_campaign(url: str, policy: Any) -> 
         assert {lab.store.ask(Next(who))["reason"] for who in strangers} == {"finished"}
         with pytest.raises(Refused, match="This work is finished"):
             lab.join()
-        said = lab.store.read(partial(list_activity, number=lab.number))
+        said = lab.store.read(partial(list_activity, campaign_id=lab.number))
         assert [entry["action"] for entry in said].count("left to owner") == 1
         lab.invite()
         lab.look()
@@ -383,12 +383,12 @@ def test_the_owner_is_told_once_by_several_processes(url: str) -> None:
     with lab.store.opened():
         lab.work(lab.join(), lab.join())
         lab.trusting.settle()
-        before = lab.store.read(partial(get_campaign, number=lab.number))
+        before = lab.store.read(partial(get_campaign, campaign_id=lab.number))
         for _ in range(2):
             (rule,) = Runner(lab.store, [Finishing]).rules
             lab.store.write(lambda c, r=rule: r._check_running(c, before))
         assert lab.status == ("running", LEFT_TO_OWNER)
-        said = lab.store.read(partial(list_activity, number=lab.number))
+        said = lab.store.read(partial(list_activity, campaign_id=lab.number))
         assert [entry["action"] for entry in said].count("left to owner") == 1
 
 
@@ -588,7 +588,7 @@ def test_verify_knows_how_long_an_item_may_wait(tmp_path: Any) -> None:
         forgotten(lab)
         assert lab.held == 1
         rule: Any = Runner(lab.store, [StalledItems]).rules[0]
-        campaign = lab.store.read(partial(get_campaign, number=lab.number)).state
+        campaign = lab.store.read(partial(get_campaign, campaign_id=lab.number)).state
         found = Findings(lab.number, expired=[1])
         lab.now += AWAY_SECONDS + 1
         lab.store.write(partial(rule.apply, campaign=campaign, finding=found))
@@ -601,7 +601,7 @@ def test_verify_knows_how_long_an_item_may_wait(tmp_path: Any) -> None:
                     t.update().where(w).values(reason="unconfirmed")
                 )
             )
-        found = lab.store.read(partial(verify, number=lab.number))["differences"]
+        found = lab.store.read(partial(verify, campaign_id=lab.number))["differences"]
         assert found == [
             "item 'i0': is set aside as unconfirmed, but 3 answers are not enough for that"
         ]

@@ -146,7 +146,7 @@ def test_colleagues_label_everything_and_read_that_they_have_finished(
         assert reasons["everybody answered"] > 0, "too few people are here for some items"
         assert {team.ask(worker) for worker in team.seconds} == {"finished"}
         assert team.actions[-1] == "finished", "the owner is told"
-        assert team.store.read(partial(verify, number=team.number))["differences"] == []
+        assert team.store.read(partial(verify, campaign_id=team.number))["differences"] == []
 
 
 def test_the_first_colleague_does_not_finish_the_campaign_alone() -> None:

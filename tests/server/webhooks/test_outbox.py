@@ -125,8 +125,8 @@ def test_messages_follow_the_order_of_what_happened(desk: Desk) -> None:
 
 
 def test_a_campaign_that_finishes_again_says_so_again(desk: Desk) -> None:
-    move = partial(campaigns.set_status, number=desk.number, now=0.0)
-    pause = partial(campaigns.pause_finished, number=desk.number, now=0.0)
+    move = partial(campaigns.set_status, campaign_id=desk.number, now=0.0)
+    pause = partial(campaigns.pause_finished, campaign_id=desk.number, now=0.0)
     desk.store.write(lambda c: move(c, status="finished"))
     desk.store.write(lambda c: pause(c, reason=CampaignReason.ITEMS_REOPENED))
     desk.store.write(lambda c: move(c, status="running"))

@@ -54,12 +54,12 @@ def exclude_verb(
     with opened(database) as store:
         if dry_run:
             preview = import_server("crowdtree.server.store.corrections.exclusions").preview
-            found = store.read(partial(preview, number=number, workers=people, since=start))
+            found = store.read(partial(preview, campaign_id=number, workers=people, since=start))
             return render.emit(as_json, found, found["text"])
         exclude = import_server("crowdtree.server.store.corrections.exclusions").exclude
         options = {"since": start, "reason": reason.strip(), "block": block}
         made = store.write(
-            partial(exclude, number=number, workers=people, now=store.clock(), **options)
+            partial(exclude, campaign_id=number, workers=people, now=store.clock(), **options)
         )
     return _show(as_json, made, "excluded", database)
 
@@ -85,12 +85,16 @@ def include_verb(
     with opened(database) as store:
         if dry_run:
             preview = import_server("crowdtree.server.store.corrections.exclusions").preview
-            found = store.read(partial(preview, number=number, workers=people, lift=True))
+            found = store.read(partial(preview, campaign_id=number, workers=people, lift=True))
             return render.emit(as_json, found, found["text"])
         include = import_server("crowdtree.server.store.corrections.exclusions").include
         made = store.write(
             partial(
-                include, number=number, workers=people, now=store.clock(), reason=reason.strip()
+                include,
+                campaign_id=number,
+                workers=people,
+                now=store.clock(),
+                reason=reason.strip(),
             )
         )
     return _show(as_json, made, "included", database)

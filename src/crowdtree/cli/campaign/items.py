@@ -83,7 +83,7 @@ def _list(number: int, search: Search, most: int, database: str, as_json: bool) 
     queries = import_server("crowdtree.server.store.queries.items")
     wish = {name: (value or "").strip() for name, value in asdict(search).items()}
     with opened(database) as store:
-        found = store.read(partial(queries.page_of_items, number=number, most=most, **wish))
+        found = store.read(partial(queries.page_of_items, campaign_id=number, most=most, **wish))
 
     def show(console: Any) -> None:
         table = make_table("item", "status", "label", "wrong", "content", left=5, wrap=True)

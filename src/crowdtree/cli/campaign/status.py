@@ -102,7 +102,9 @@ def status_verb(
             numbers = [row.id for row in store.read(rows.list_campaigns)]
         else:
             numbers = [number]
-        found = [dict(store.read(partial(progress, number=n, now=store.clock()))) for n in numbers]
+        found = [
+            dict(store.read(partial(progress, campaign_id=n, now=store.clock()))) for n in numbers
+        ]
 
     shown = found[0] if number is not None else {"campaigns": found}
     lines = [line for row in found for line in status_lines(row)] or ["No campaigns yet."]

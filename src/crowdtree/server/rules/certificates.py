@@ -54,19 +54,19 @@ class Certifying:
         self.cache = cache
         self.audits = AuditCache()
 
-    def step(self, connection: Connection, number: int) -> FinishCheck:
+    def step(self, connection: Connection, campaign_id: int) -> FinishCheck:
         """Do what is due in a campaign whose items are all labelled."""
-        campaign = get_campaign(connection, number, lock=True)
+        campaign = get_campaign(connection, campaign_id, lock=True)
         wanted = campaign.settings.finish.max_wrong_labels
-        labelled = tally(connection, number).get(ItemStatus.LABELLED.label, 0)
+        labelled = tally(connection, campaign_id).get(ItemStatus.LABELLED.label, 0)
         if wanted is None or not labelled:
             return FinishCheck()
-        row = latest_audit(connection, number)  # what it certifies is corrected afterwards
-        if self._correct(connection, number):
+        row = latest_audit(connection, campaign_id)  # what it certifies is corrected afterwards
+        if self._correct(connection, campaign_id):
             return FinishCheck(CampaignReason.WAITING_FOR_CHECKS)
         if row is None or self._is_outdated(connection, row, labelled, wanted):
             now = self.cache.clock()
-            row = checking.start(connection, number, wanted, now, actor="server")
+            row = checking.start(connection, campaign_id, wanted, now, actor="server")
         if certified(row) <= wanted:
             return FinishCheck(claims={"text": sum_up(row.claims), **_told(row, wanted)})
         if self._may_be_reached(connection, campaign, row, wanted):
@@ -96,7 +96,7 @@ class Certifying:
 
     # ---------------------------------------------------------------- correcting
 
-    def _correct(self, connection: Connection, number: int) -> bool:
+    def _correct(self, connection: Connection, campaign_id: int) -> bool:
         """Give checked items their true class; nobody is asked about them again.
 
         Returns whether there may be more of them.
@@ -106,7 +106,7 @@ class Certifying:
             .join(labels, labels.c.item_id == checks.c.item_id)
             .join(items, items.c.id == checks.c.item_id)
             .where(
-                checks.c.campaign_id == number,
+                checks.c.campaign_id == campaign_id,
                 checks.c.truth.is_not(None),
                 items.c.status == ItemStatus.LABELLED,
                 labels.c.reason != Reason.CHECKED,

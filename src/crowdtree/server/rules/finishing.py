@@ -113,19 +113,19 @@ class Finishing(Rule[CampaignStatus]):
                 "Check some labels",
             )
 
-    def _finish(self, connection: Connection, number: int) -> bool:
+    def _finish(self, connection: Connection, campaign_id: int) -> bool:
         """Label open items on the evidence so far, and set aside those never asked about."""
         steps = (
             (ItemStatus.OPEN, OPEN_AT_ONCE, Reason.FINISHED),
             (ItemStatus.NEW, NEW_AT_ONCE, Reason.NEVER_ASKED),
         )
         for status, most, reason in steps:
-            some = {"campaign": number, "status": int(status), "most": most}
+            some = {"campaign": campaign_id, "status": int(status), "most": most}
             if ids := fetch_ids(connection, WITH_STATUS, **some):
                 close = partial(_conclude, reason)
                 change_items(connection, self.cache, self.clock(), ids, close)
                 return True
-        set_status(connection, number, "finished", self.clock(), actor="server")
+        set_status(connection, campaign_id, "finished", self.clock(), actor="server")
         return False
 
     def _check_running(self, connection: Connection, campaign: Campaign) -> bool:
@@ -170,13 +170,13 @@ class Finishing(Rule[CampaignStatus]):
             return FinishCheck(CampaignReason.LEFT_TO_OWNER)
         return FinishCheck()
 
-    def _rests_on_strangers(self, connection: Connection, number: int) -> bool:
+    def _rests_on_strangers(self, connection: Connection, campaign_id: int) -> bool:
         """Whether some label has no answer of anybody whom more than the majority confirms."""
-        item = self.on_strangers.pop(number, None)
-        if item is None or not exists(connection, IS_ON_STRANGERS, campaign=number, item=item):
-            item = next(iter(fetch_ids(connection, ANY_ON_STRANGERS, campaign=number)), None)
+        item = self.on_strangers.pop(campaign_id, None)
+        if item is None or not exists(connection, IS_ON_STRANGERS, campaign=campaign_id, item=item):
+            item = next(iter(fetch_ids(connection, ANY_ON_STRANGERS, campaign=campaign_id)), None)
         if item is not None:
-            self.on_strangers[number] = item
+            self.on_strangers[campaign_id] = item
         return item is not None
 
 
@@ -196,14 +196,14 @@ def _conclude(reason: Reason, item: LoadedItem) -> Concluded | None:
     return None if item.closed else Concluded(reason)
 
 
-def _set_aside_by_people(connection: Connection, number: int) -> str:
+def _set_aside_by_people(connection: Connection, campaign_id: int) -> str:
     """Why a campaign does not finish by itself: workers had more items set aside than labelled."""
-    counts = tally(connection, number)
+    counts = tally(connection, campaign_id)
     labelled = counts.get(ItemStatus.LABELLED.label, 0)
     if counts.get(ItemStatus.SET_ASIDE.label, 0) <= labelled:
         return ""
     count = {
-        words: fetch_ids(connection, COUNT_REASON, campaign=number, reason=reason)[0]
+        words: fetch_ids(connection, COUNT_REASON, campaign=campaign_id, reason=reason)[0]
         for reason, words in BY_PEOPLE.items()
     }
     if sum(count.values()) <= labelled:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from sqlalchemy.engine import Connection
 
@@ -11,7 +10,7 @@ from crowdtree.campaign.events import Released
 from crowdtree.campaign.fold import extend
 from crowdtree.core.text import plural
 from crowdtree.server.rules.rule import Note, Overview, Rule
-from crowdtree.server.store.db.sql import Query, Sql, fetch, fetch_ids
+from crowdtree.server.store.db.sql import Sql, fetch_ids
 from crowdtree.server.store.db.statements import CampaignState
 from crowdtree.server.store.serving.campaign import ServingCache
 from crowdtree.server.store.serving.settle import happen, is_held_back
@@ -21,20 +20,6 @@ from crowdtree.server.store.types import ItemStatus
 AT_ONCE = 100
 
 
-class Evidence(NamedTuple):
-    """What decides who is trusted and which labels are held back, beside the campaign itself."""
-
-    workers: int
-    trusted: int
-    answers: int
-
-
-EVIDENCE = Query(
-    Evidence,
-    """SELECT count(*) AS workers,
-    COALESCE(SUM(CASE WHEN known <> '' THEN 1 ELSE 0 END), 0) AS trusted,
-    COALESCE(SUM(answers), 0) AS answers FROM workers WHERE campaign_id = :campaign""",
-)
 HELD = Sql(
     f"""SELECT id FROM items WHERE campaign_id = :campaign AND status = {ItemStatus.OPEN:d}
     AND min_answers > 0 AND id > :after ORDER BY id LIMIT :most {{skip items}}"""
@@ -51,8 +36,6 @@ class HeldLabels(Rule[int]):
 
     def __init__(self, cache: ServingCache) -> None:
         super().__init__(cache)
-        self.seen: dict[int, tuple[int, Evidence]] = {}
-        """What each campaign was last gone through with, by its version."""
         self.positions: dict[int, int] = {}
         """The last item that was looked at, of campaigns that are gone through."""
 
@@ -60,10 +43,8 @@ class HeldLabels(Rule[int]):
         """Return the item after which to look for labels; ``None`` where nothing has changed."""
         if campaign.id in self.positions:
             return self.positions[campaign.id]
-        (evidence,) = fetch(connection, EVIDENCE, campaign=campaign.id)
-        if self.seen.get(campaign.id) == (campaign.version, evidence):
+        if not self.is_news(connection, campaign):
             return None
-        self.seen[campaign.id] = (campaign.version, evidence)
         return 0 if fetch_ids(connection, HELD, campaign=campaign.id, after=0, most=1) else None
 
     def apply(self, connection: Connection, campaign: CampaignState, finding: int) -> bool:
@@ -113,5 +94,5 @@ class HeldLabels(Rule[int]):
 
     def forget(self, campaign_id: int) -> None:
         """Go through the campaign again."""
-        self.seen.pop(campaign_id, None)
+        super().forget(campaign_id)
         self.positions.pop(campaign_id, None)

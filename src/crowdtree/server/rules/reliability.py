@@ -150,9 +150,9 @@ def _evidence(
     return judged, later
 
 
-def _spread(connection: Connection, number: int) -> float:
+def _spread(connection: Connection, campaign_id: int) -> float:
     """Estimate how much the skills of the people of a campaign differ."""
-    rows = fetch(connection, SKILLS, campaign=number, most=MOST_COMPARED)
+    rows = fetch(connection, SKILLS, campaign=campaign_id, most=MOST_COMPARED)
     return skill_variance([row.skill for row in rows], [row.precision for row in rows])
 
 

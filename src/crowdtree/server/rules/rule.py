@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.server.store import Store, Unavailable
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import Campaign
+from crowdtree.server.store.db.sql import Query, fetch
 from crowdtree.server.store.db.statements import CampaignState
 from crowdtree.server.store.db.tables import campaigns
 from crowdtree.server.store.errors import database_errors
@@ -75,6 +76,22 @@ log = logging.getLogger("crowdtree.server.rules")
 F = TypeVar("F")
 
 
+class Evidence(NamedTuple):
+    """What there is to know about the workers of a campaign, in numbers."""
+
+    workers: int
+    trusted: int
+    answers: int
+
+
+EVIDENCE = Query(
+    Evidence,
+    """SELECT count(*) AS workers,
+    COALESCE(SUM(CASE WHEN known <> '' THEN 1 ELSE 0 END), 0) AS trusted,
+    COALESCE(SUM(answers), 0) AS answers FROM workers WHERE campaign_id = :campaign""",
+)
+
+
 class Rule(ABC, Generic[F]):
     """Something that the server does with campaigns on its own.
 
@@ -95,6 +112,8 @@ class Rule(ABC, Generic[F]):
         self.clock = cache.clock
         self.failures: set[tuple[int, str]] = set()
         """Failures by campaign, each of which the owner is told once."""
+        self.seen: dict[int, tuple[int, Evidence]] = {}
+        """What each campaign was last looked at with, by its version."""
 
     def campaigns(self, connection: Connection) -> Sequence[CampaignState]:
         """List the campaigns to look at."""
@@ -102,6 +121,13 @@ class Rule(ABC, Generic[F]):
         mine = sa.select(*columns).where(campaigns.c.status.in_(self.statuses))
         rows = connection.execute(mine.order_by(campaigns.c.id))
         return [CampaignState(*row) for row in rows]
+
+    def is_news(self, connection: Connection, campaign: CampaignState) -> bool:
+        """Whether anything about its workers or settings has changed since this was last asked."""
+        (evidence,) = fetch(connection, EVIDENCE, campaign=campaign.id)
+        now = (campaign.version, evidence)
+        before, self.seen[campaign.id] = self.seen.get(campaign.id), now
+        return before != now
 
     @abstractmethod
     def look(self, connection: Connection, campaign: CampaignState) -> F | None:
@@ -118,6 +144,7 @@ class Rule(ABC, Generic[F]):
 
     def forget(self, campaign_id: int) -> None:
         """Drop what is kept about a campaign, because something could not be written."""
+        self.seen.pop(campaign_id, None)
 
     def turn(self, store: Store) -> bool:
         """Look at all campaigns, and write what is due; true when more is due at once.

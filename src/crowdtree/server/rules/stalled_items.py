@@ -206,11 +206,11 @@ class StalledItems(Rule[Findings]):
         self.positions[campaign.id] = some[-1].id if goes_on else 0
         return some
 
-    def _no_longer_stalled(self, connection: Connection, number: int) -> list[int]:
+    def _no_longer_stalled(self, connection: Connection, campaign_id: int) -> list[int]:
         """Find waiting items that were labelled, or of which a worker holds a question."""
-        after = self.waiting_positions.get(number, 0)
-        some = fetch_ids(connection, SOME_WAITING, campaign=number, after=after, most=AT_ONCE)
-        self.waiting_positions[number] = some[-1] if len(some) == AT_ONCE else 0
+        after = self.waiting_positions.get(campaign_id, 0)
+        some = fetch_ids(connection, SOME_WAITING, campaign=campaign_id, after=after, most=AT_ONCE)
+        self.waiting_positions[campaign_id] = some[-1] if len(some) == AT_ONCE else 0
         return fetch_ids(connection, NO_LONGER_STALLED, ids=some)
 
     def _known(self, connection: Connection, ids: list[int]) -> set[int]:

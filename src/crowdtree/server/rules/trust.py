@@ -15,17 +15,15 @@ from crowdtree.core.text import plural
 from crowdtree.learning.trust import Answered, Suspicion, assess
 from crowdtree.learning.trust import Trust as Assessment
 from crowdtree.server.reasons import WorkerReason
-from crowdtree.server.rules.held_labels import EVIDENCE, Evidence
 from crowdtree.server.rules.rule import Note, Overview, Rule
 from crowdtree.server.store.corrections.exclusions import exclude
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import get_campaign, touch
-from crowdtree.server.store.db.sql import Query, fetch, fetch_sorted
+from crowdtree.server.store.db.sql import Query, fetch_sorted
 from crowdtree.server.store.db.statements import CampaignState
 from crowdtree.server.store.db.tables import workers
 from crowdtree.server.store.owner.people import change_status
 from crowdtree.server.store.queries.monitor_log import tested, tested_policy
-from crowdtree.server.store.serving.campaign import ServingCache
 
 VOUCHED = ("invited", "owner")
 """Why workers are known for whom the owner vouches; the second are never suspected."""
@@ -72,25 +70,12 @@ class Trust(Rule[Assessed]):
     share = 0.1
     statuses = ("running", "paused")
 
-    def __init__(self, cache: ServingCache) -> None:
-        super().__init__(cache)
-        self.seen: dict[int, tuple[int, Evidence]] = {}
-        """What each campaign was last assessed by, with its version."""
-
     def look(self, connection: Connection, campaign: CampaignState) -> Assessed | None:
         """Assess the workers of a campaign that may have newcomers, if there is new evidence."""
         settings = self.cache.campaign(connection, campaign).settings
         if not (settings.labels.require_trusted_answer or settings.checks.pause_suspects):
             return None
-        (evidence,) = fetch(connection, EVIDENCE, campaign=campaign.id)
-        if self.seen.get(campaign.id) == (campaign.version, evidence):
-            return None
-        self.seen[campaign.id] = (campaign.version, evidence)
-        return _assessed(connection, campaign.id)
-
-    def forget(self, campaign_id: int) -> None:
-        """Assess the campaign again."""
-        self.seen.pop(campaign_id, None)
+        return _assessed(connection, campaign.id) if self.is_news(connection, campaign) else None
 
     @classmethod
     def notes(cls, overview: Overview) -> Iterator[Note]:
@@ -127,7 +112,9 @@ class Trust(Rule[Assessed]):
             exclude(connection, number, excluded, self.clock(), reason=why, actor="server")
         return False
 
-    def _pause(self, connection: Connection, number: int, row: Any, suspicion: Suspicion) -> bool:
+    def _pause(
+        self, connection: Connection, campaign_id: int, row: Any, suspicion: Suspicion
+    ) -> bool:
         """Pause a worker and tell the owner why; true if their answers must not count.
 
         Speed alone excludes nobody. Whoever was paused for it is suspected again for more.
@@ -140,21 +127,23 @@ class Trust(Rule[Assessed]):
             return False
         change_status(connection, [row.id], "paused", reason, suspicion.text)
         detail = {"worker": row.id, "rule": suspicion.rule, "text": suspicion.text}
-        note(connection, self.clock(), "suspect", number, detail, "server")
+        note(connection, self.clock(), "suspect", campaign_id, detail, "server")
         return reason.excludes_answers
 
 
-def _assessed(connection: Connection, number: int) -> Assessed:
+def _assessed(connection: Connection, campaign_id: int) -> Assessed:
     """Assess the workers of a campaign; with those who are among the last answers."""
     columns = (workers.c.id, workers.c.known)
-    mine = sa.select(*columns).where(workers.c.campaign_id == number, workers.c.known != "")
+    mine = sa.select(*columns).where(workers.c.campaign_id == campaign_id, workers.c.known != "")
     known = {row.id: row.known for row in connection.execute(mine)}
     vouched = [worker for worker, why in known.items() if why in VOUCHED]
-    lines = fetch_sorted(connection, LINES, campaign=number, most=MOST_ANSWERS)
-    campaign = get_campaign(connection, number)
+    lines = fetch_sorted(connection, LINES, campaign=campaign_id, most=MOST_ANSWERS)
+    campaign = get_campaign(connection, campaign_id)
     problem = assumed = campaign.make_policy().problem
     if campaign.revision:
-        assumed = tested_policy(connection, number, tested(connection, number).revision).problem
+        assumed = tested_policy(
+            connection, campaign_id, tested(connection, campaign_id).revision
+        ).problem
     trust = assess(problem, _timed(lines), vouched, known, assumed)
     return Assessed(trust, {line.worker_id for line in lines})
 

@@ -253,7 +253,7 @@ class WrongTable(Rule[Seen | int]):
         connection.execute(monitors.update().where(mine).values(**values))
         return seen.more
 
-    def _revise(self, connection: Connection, number: int, seen: Seen, now: float) -> None:
+    def _revise(self, connection: Connection, campaign_id: int, seen: Seen, now: float) -> None:
         """Revise the campaign; what makes that impossible goes to the activity log."""
         revision = seen.revision
         assert revision is not None
@@ -265,9 +265,9 @@ class WrongTable(Rule[Seen | int]):
         }
         policy = seen.watched.monitor.policy
         try:
-            revise(connection, number, policy, reason, now, "server", Cause.TABLE)
+            revise(connection, campaign_id, policy, reason, now, "server", Cause.TABLE)
         except CrowdtreeError as error:
-            note(connection, now, "not revised", number, {"text": str(error)}, "server")
+            note(connection, now, "not revised", campaign_id, {"text": str(error)}, "server")
 
 
 _ADD = sa.text(

@@ -71,7 +71,7 @@ class AuditorLink(TypedDict):
 
 def start(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     bound: float | None,
     now: float,
     confidence: float = 0.95,
@@ -86,7 +86,7 @@ def start(
     confidence. Where the problem says what mistakes cost, the mean loss of the labels is bounded
     as well.
     """
-    campaign = get_campaign(connection, number, lock=True)
+    campaign = get_campaign(connection, campaign_id, lock=True)
     wanted = campaign.settings.finish.max_wrong_labels if bound is None else bound
     if wanted is None:
         raise CrowdtreeError(
@@ -100,11 +100,11 @@ def start(
             items.c.corrected,
         )
         .join(items, items.c.id == labels.c.item_id)
-        .where(labels.c.campaign_id == number, items.c.status == ItemStatus.LABELLED)
+        .where(labels.c.campaign_id == campaign_id, items.c.status == ItemStatus.LABELLED)
         .order_by(labels.c.id)
     ).all()
     if not rows:
-        raise CrowdtreeError(f"audit: campaign {number} has no labels to check yet")
+        raise CrowdtreeError(f"audit: campaign {campaign_id} has no labels to check yet")
     classes = campaign.classes
     by_hand = {row.item_id: row.corrected for row in rows if row.corrected is not None}
     now_labelled = {row.item_id: (row.task, by_hand.get(row.item_id, row.label)) for row in rows}
@@ -113,12 +113,12 @@ def start(
         for row in rows
         for task, label in [now_labelled[row.item_id]]
     ]
-    known = _known(connection, number, classes, now_labelled)
+    known = _known(connection, campaign_id, classes, now_labelled)
     known |= {now_labelled[item][0]: classes[label] for item, label in by_hand.items()}
     latest = max((made.at for made in last_corrections(connection, [*by_hand]).values()), default=0)
     corrects = campaign.settings.finish.max_wrong_labels is not None
     if corrects:
-        confidence = run_confidence(confidence, len(results_of(connection, number)))
+        confidence = run_confidence(confidence, len(results_of(connection, campaign_id)))
     loss = _loss_of(campaign, [label for _, label in now_labelled.values()])
     made = Audit(
         [entry[0] for entry in frozen],
@@ -134,7 +134,7 @@ def start(
     )
     connection.execute(
         audits.insert().values(
-            campaign_id=number,
+            campaign_id=campaign_id,
             bound=made.bound,
             confidence=made.confidence,
             seed=made.seed,
@@ -147,10 +147,10 @@ def start(
             last_label=rows[-1].label_id,
         )
     )
-    note(connection, now, "audit", number, {"bound": wanted, "labels": len(frozen)}, actor)
-    found = latest_audit(connection, number)
+    note(connection, now, "audit", campaign_id, {"bound": wanted, "labels": len(frozen)}, actor)
+    found = latest_audit(connection, campaign_id)
     if found is None:
-        raise NotFound(f"campaign {number} has no audit")
+        raise NotFound(f"campaign {campaign_id} has no audit")
     return found
 
 
@@ -161,12 +161,12 @@ def _loss_of(campaign: Campaign, labelled: list[int]) -> Loss | None:
 
 
 def _known(
-    connection: Connection, number: int, classes: list[str], now: dict[int, tuple[str, int]]
+    connection: Connection, campaign_id: int, classes: list[str], now: dict[int, tuple[str, int]]
 ) -> dict[str, str]:
     """What earlier audits found, by item; where nobody could tell, if the label is the same."""
     rows = connection.execute(
         sa.select(checks.c.item_id, checks.c.label, checks.c.truth)
-        .where(checks.c.campaign_id == number, checks.c.correct.is_not(None))
+        .where(checks.c.campaign_id == campaign_id, checks.c.correct.is_not(None))
         .order_by(checks.c.id)
     )
     found: dict[str, str] = {}
@@ -189,13 +189,13 @@ def _unsure(classes: list[str]) -> str:
 
 
 def hand_out(
-    connection: Connection, cache: AuditCache, number: int, holder: str, now: float
+    connection: Connection, cache: AuditCache, campaign_id: int, holder: str, now: float
 ) -> Handed:
     """Hand a person an item to check: the one that they hold, one that was left, or a new one."""
-    row = latest_audit(connection, number, lock=True)
+    row = latest_audit(connection, campaign_id, lock=True)
     if row is None:
         return {"item": None, "number": None, "reason": "not started", "checked": 0}
-    classes = get_campaign(connection, number).classes
+    classes = get_campaign(connection, campaign_id).classes
     drawn = read_checks(connection, row.id, classes)
     mine = sum(entry.holder == holder and entry.right is not None for entry in drawn)
     waiting = [entry for entry in drawn if entry.right is None]
@@ -233,11 +233,11 @@ def _why_none(connection: Connection, row: AuditRow) -> str:
     return ""  # every wrong label that is found is corrected
 
 
-def results_of(connection: Connection, number: int) -> dict[int, int]:
+def results_of(connection: Connection, campaign_id: int) -> dict[int, int]:
     """Count the results of each audit of a campaign that has any, by audit."""
     found = connection.execute(
         sa.select(checks.c.audit_id, sa.func.count())
-        .where(checks.c.campaign_id == number, checks.c.correct.is_not(None))
+        .where(checks.c.campaign_id == campaign_id, checks.c.correct.is_not(None))
         .group_by(checks.c.audit_id)
     )
     return dict(found.all())
@@ -287,7 +287,7 @@ def _draw(
 def record(
     connection: Connection,
     cache: AuditCache,
-    number: int,
+    campaign_id: int,
     holder: str,
     person: str,
     item: int,
@@ -299,8 +299,8 @@ def record(
     A result that is sent again changes nothing; another result for the same item is refused.
     """
     # Locked as by `start`: a new audit knows all results, and none comes for one that it replaced.
-    classes = get_campaign(connection, number, lock=True).classes
-    row = latest_audit(connection, number, lock=True)
+    classes = get_campaign(connection, campaign_id, lock=True).classes
+    row = latest_audit(connection, campaign_id, lock=True)
     if truth is not None and truth not in classes:
         raise CrowdtreeError(f"truth: {truth[:60]!r} is not a class of this campaign")
     drawn = [] if row is None else read_checks(connection, row.id, classes)
@@ -334,17 +334,17 @@ def _claim(connection: Connection, row: AuditRow, audit: Audit) -> None:
 
 
 def invite_auditor(
-    connection: Connection, number: int, name: str, now: float
+    connection: Connection, campaign_id: int, name: str, now: float
 ) -> tuple[str, AuditorLink]:
     """Make a link for a person who checks labels; the token is returned only here."""
-    get_campaign(connection, number)
+    get_campaign(connection, campaign_id)
     name = name.strip()
     if not name or not storable(name):
         raise CrowdtreeError(
             f"name: expected the name of the person, 1 to {MAX_NAME} characters without NUL"
         )
-    token = tokens.issue(connection, "auditor", now, campaign_id=number, name=name)
-    note(connection, now, "check link", number, {"name": name})
+    token = tokens.issue(connection, "auditor", now, campaign_id=campaign_id, name=name)
+    note(connection, now, "check link", campaign_id, {"name": name})
     link: AuditorLink = {
         "id": tokens.hashed(token)[: tokens.ID_LENGTH],
         "name": name,
@@ -369,12 +369,12 @@ def _auditors(number: int) -> tuple[sa.ColumnElement[bool], ...]:
     )
 
 
-def listed_auditors(connection: Connection, number: int) -> list[AuditorLink]:
+def listed_auditors(connection: Connection, campaign_id: int) -> list[AuditorLink]:
     """List the links for checking that work."""
-    get_campaign(connection, number)
+    get_campaign(connection, campaign_id)
     rows = connection.execute(
         sa.select(credentials.c.token_hash, credentials.c.name, credentials.c.created_at)
-        .where(*_auditors(number))
+        .where(*_auditors(campaign_id))
         .order_by(credentials.c.created_at, credentials.c.token_hash)
     )
     return [
@@ -383,16 +383,16 @@ def listed_auditors(connection: Connection, number: int) -> list[AuditorLink]:
     ]
 
 
-def revoke_auditor(connection: Connection, number: int, token_id: str, now: float) -> None:
+def revoke_auditor(connection: Connection, campaign_id: int, token_id: str, now: float) -> None:
     """Revoke a link for checking. Items that it holds are handed to others at once."""
     mine = credentials.c.token_hash.startswith(token_id, autoescape=True)
     if len(token_id) != tokens.ID_LENGTH or not tokens.revoke(
-        connection, now, *_auditors(number), mine
+        connection, now, *_auditors(campaign_id), mine
     ):
-        raise NotFound(f"link {token_id[: tokens.ID_LENGTH]!r} is not in campaign {number}")
-    held = (checks.c.campaign_id == number, checks.c.holder == token_id)
+        raise NotFound(f"link {token_id[: tokens.ID_LENGTH]!r} is not in campaign {campaign_id}")
+    held = (checks.c.campaign_id == campaign_id, checks.c.holder == token_id)
     connection.execute(checks.update().where(*held).values(held_until=0.0))
-    note(connection, now, "revoke check link", number, {"id": token_id})
+    note(connection, now, "revoke check link", campaign_id, {"id": token_id})
 
 
 class SaidAnswer(NamedTuple):
@@ -413,33 +413,35 @@ ANSWERS = Query(
 )
 
 
-def checked_truths(connection: Connection, number: int) -> dict[int, int]:
+def checked_truths(connection: Connection, campaign_id: int) -> dict[int, int]:
     """True class of every item that was checked, by item; without those nobody could tell."""
     found = connection.execute(
         sa.select(checks.c.item_id, checks.c.truth)
-        .where(checks.c.campaign_id == number, checks.c.truth.is_not(None))
+        .where(checks.c.campaign_id == campaign_id, checks.c.truth.is_not(None))
         .order_by(checks.c.id)
     )
     return dict(found.all())
 
 
 def calibrated(
-    connection: Connection, cache: AuditCache, number: int, policy: Any
+    connection: Connection, cache: AuditCache, campaign_id: int, policy: Any
 ) -> tuple[AnyPolicy, int]:
     """Calibrate a policy by the items that audits have checked; returns it, and how many they are.
 
     They were drawn with unequal chances, and have weights accordingly.
     """
-    row = latest_audit(connection, number)
-    truths = checked_truths(connection, number)
+    row = latest_audit(connection, campaign_id)
+    truths = checked_truths(connection, campaign_id)
     if row is None or not truths:
-        raise CrowdtreeError(f"campaign {number}: no item has been checked yet; check some first")
-    found = get_campaign(connection, number)
-    served = load_campaign(connection, number)
+        raise CrowdtreeError(
+            f"campaign {campaign_id}: no item has been checked yet; check some first"
+        )
+    found = get_campaign(connection, campaign_id)
+    served = load_campaign(connection, campaign_id)
     drawn = read_checks(connection, row.id, found.classes)
     with cache.current(connection, row, drawn) as audit:
         weights = audit.weights
-    query = sa.select(items.c.id, items.c.task).where(items.c.campaign_id == number)
+    query = sa.select(items.c.id, items.c.task).where(items.c.campaign_id == campaign_id)
     names = dict(connection.execute(query.where(items.c.task.in_(weights))).all())
     ids = [item for item in truths if item in names]
     said: dict[int, list[Answer]] = {item: [] for item in ids}
@@ -452,13 +454,13 @@ def calibrated(
     return policy.changed(calibration=made.to_dict()), len(ids)
 
 
-def calibrate(connection: Connection, cache: AuditCache, number: int, now: float) -> int:
+def calibrate(connection: Connection, cache: AuditCache, campaign_id: int, now: float) -> int:
     """Revise a campaign so that its stated errors follow from what was checked.
 
     Items whose stated error is then above the target are asked about again. Returns the number of
     the revision.
     """
-    present = get_campaign(connection, number, lock=True).make_policy()
-    policy, count = calibrated(connection, cache, number, present)
+    present = get_campaign(connection, campaign_id, lock=True).make_policy()
+    policy, count = calibrated(connection, cache, campaign_id, present)
     reason = {"text": f"calibrated by {plural(count, 'checked item')}", "checks": count}
-    return revise(connection, number, policy, reason, now)
+    return revise(connection, campaign_id, policy, reason, now)

@@ -49,12 +49,12 @@ class AuditSummary(TypedDict):
     """Labels by hand, which count as known to be right."""
 
 
-def audit_summary(connection: Connection, number: int) -> AuditSummary:
+def audit_summary(connection: Connection, campaign_id: int) -> AuditSummary:
     """Sum up the audit of a campaign from what is stored."""
-    get_campaign(connection, number)
-    labelled = tally(connection, number).get(ItemStatus.LABELLED.label, 0)
-    corrected = count_corrected(connection, number)
-    row = latest_audit(connection, number)
+    get_campaign(connection, campaign_id)
+    labelled = tally(connection, campaign_id).get(ItemStatus.LABELLED.label, 0)
+    corrected = count_corrected(connection, campaign_id)
+    row = latest_audit(connection, campaign_id)
     if row is None:
         nothing: AuditSummary = {
             "started": False,
@@ -139,12 +139,12 @@ class Coverage(NamedTuple):
         return self.share if covered and row["status"] == ItemStatus.LABELLED.label else None
 
 
-def coverage(connection: Connection, number: int) -> Coverage | None:
+def coverage(connection: Connection, campaign_id: int) -> Coverage | None:
     """What is certified now; none without checks, or if labels have changed since."""
-    row = latest_audit(connection, number)
+    row = latest_audit(connection, campaign_id)
     if row is None or not row.claims["checks"] + row.claims["known"]:
         return None
-    if audit_summary(connection, number)["changed"]:
+    if audit_summary(connection, campaign_id)["changed"]:
         return None
     return Coverage(certified(row), sum_up(row.claims), row.at)
 
@@ -158,11 +158,11 @@ class AuditReport(AuditSummary):
     """How many more checks the bound is expected to take."""
 
 
-def audit_report(connection: Connection, cache: AuditCache, number: int) -> AuditReport:
+def audit_report(connection: Connection, cache: AuditCache, campaign_id: int) -> AuditReport:
     """Sum up the audit of a campaign, with what to do next."""
-    found = audit_summary(connection, number)
-    claims, forecast = found["claims"], _forecast(connection, cache, number)
-    row = latest_audit(connection, number)
+    found = audit_summary(connection, campaign_id)
+    claims, forecast = found["claims"], _forecast(connection, cache, campaign_id)
+    row = latest_audit(connection, campaign_id)
     corrects = row is not None and bool(row.corrects)
     return {
         **found,
@@ -172,44 +172,44 @@ def audit_report(connection: Connection, cache: AuditCache, number: int) -> Audi
     }
 
 
-def _needed(connection: Connection, number: int) -> AuditRow:
-    row = latest_audit(connection, number)
+def _needed(connection: Connection, campaign_id: int) -> AuditRow:
+    row = latest_audit(connection, campaign_id)
     if row is None:
-        raise NotFound(f"campaign {number} has no audit")
+        raise NotFound(f"campaign {campaign_id} has no audit")
     return row
 
 
-def _forecast(connection: Connection, cache: AuditCache, number: int) -> Forecast | None:
+def _forecast(connection: Connection, cache: AuditCache, campaign_id: int) -> Forecast | None:
     """How many more checks the bound takes; remembered until the next result."""
-    row = latest_audit(connection, number)
+    row = latest_audit(connection, campaign_id)
     if row is None:
         return None
-    classes = get_campaign(connection, number).classes
+    classes = get_campaign(connection, campaign_id).classes
     drawn = read_checks(connection, row.id, classes)
     with cache.current(connection, row, drawn, exact=False) as audit:
         return cache.forecast(row.id, audit, FORECAST_REPLAYS)
 
 
-def history_of(connection: Connection, cache: AuditCache, number: int) -> list[Standing]:
+def history_of(connection: Connection, cache: AuditCache, campaign_id: int) -> list[Standing]:
     """What the audit said after every check."""
-    row = _needed(connection, number)
-    drawn = read_checks(connection, row.id, get_campaign(connection, number).classes)
+    row = _needed(connection, campaign_id)
+    drawn = read_checks(connection, row.id, get_campaign(connection, campaign_id).classes)
     with cache.current(connection, row, drawn, exact=False) as audit:
         return list(audit.history)
 
 
-def certificate(connection: Connection, cache: AuditCache, number: int) -> JsonObject:
+def certificate(connection: Connection, cache: AuditCache, campaign_id: int) -> JsonObject:
     """The certificate of the audit, as `crowdtree audit verify` reads it."""
-    row = _needed(connection, number)
-    drawn = read_checks(connection, row.id, get_campaign(connection, number).classes)
+    row = _needed(connection, campaign_id)
+    drawn = read_checks(connection, row.id, get_campaign(connection, campaign_id).classes)
     with cache.current(connection, row, drawn, exact=False) as audit:
         return audit_to_dict(audit)
 
 
-def unsure_items(connection: Connection, number: int) -> list[tuple[int, str]]:
+def unsure_items(connection: Connection, campaign_id: int) -> list[tuple[int, str]]:
     """Items about which a person could not tell: number and name."""
-    row = latest_audit(connection, number)
+    row = latest_audit(connection, campaign_id)
     if row is None:
         return []
-    drawn = read_checks(connection, row.id, get_campaign(connection, number).classes)
+    drawn = read_checks(connection, row.id, get_campaign(connection, campaign_id).classes)
     return [(entry.item_id, entry.item) for entry in drawn if entry.unsure]

@@ -86,15 +86,15 @@ def certified(row: AuditRow) -> float:
     return float(row.claims["corrected" if row.corrects else "upper"])
 
 
-def read_audits(connection: Connection, number: int) -> list[AuditRow]:
+def read_audits(connection: Connection, campaign_id: int) -> list[AuditRow]:
     """Read all audits of a campaign, the current one last."""
-    query = sa.select(*_ROW).where(audits.c.campaign_id == number).order_by(audits.c.id)
+    query = sa.select(*_ROW).where(audits.c.campaign_id == campaign_id).order_by(audits.c.id)
     return [_row(row) for row in connection.execute(query)]
 
 
-def latest_audit(connection: Connection, number: int, lock: bool = False) -> AuditRow | None:
+def latest_audit(connection: Connection, campaign_id: int, lock: bool = False) -> AuditRow | None:
     """Read the current audit; with `lock`, nobody else changes it until the commit."""
-    mine = sa.select(sa.func.max(audits.c.id)).where(audits.c.campaign_id == number)
+    mine = sa.select(sa.func.max(audits.c.id)).where(audits.c.campaign_id == campaign_id)
     query = sa.select(*_ROW).where(audits.c.id == mine.scalar_subquery())
     row = connection.execute(query.with_for_update() if lock else query).one_or_none()
     return None if row is None else _row(row)

@@ -41,7 +41,7 @@ class Edited(TypedDict):
 
 def edit_item(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     item: int,
     columns: Mapping[str, object],
     now: float,
@@ -52,13 +52,13 @@ def edit_item(
     Answers so far stay. The class in the column ``gold`` can change until somebody is asked.
     """
     check_reason(reason)
-    campaign = get_campaign(connection, number, lock=True)
-    mine = (items.c.id == item, items.c.campaign_id == number)
+    campaign = get_campaign(connection, campaign_id, lock=True)
+    mine = (items.c.id == item, items.c.campaign_id == campaign_id)
     row = connection.execute(
         sa.select(items).where(*mine).with_for_update(key_share=True)
     ).one_or_none()
     if row is None:
-        raise NotFound(f"item {item} is not in campaign {number}")
+        raise NotFound(f"item {item} is not in campaign {campaign_id}")
     where = f"item {short(row.task)!r}"
     old = _columns(row.payload, row.gold, campaign)
     for name in KEYS:
@@ -75,7 +75,7 @@ def edit_item(
     new = _columns(made["payload"], made["gold"], campaign)
     changed = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
     edited: Edited = {
-        "campaign": number,
+        "campaign": campaign_id,
         "before": {name: old.get(name) for name in changed},
         "after": {name: new.get(name) for name in changed},
     }
@@ -83,11 +83,11 @@ def edit_item(
         return edited
     values: dict[str, Any] = {"payload": made["payload"]}
     if made["gold"] != row.gold:
-        values |= _regild(connection, number, row, made["gold"], where)
+        values |= _regild(connection, campaign_id, row, made["gold"], where)
     connection.execute(items.update().where(*mine).values(**values))
     said = {"item": item, "task": row.task, **edited, "reason": reason}
     del said["campaign"]
-    note(connection, now, "edit item", number, said)
+    note(connection, now, "edit item", campaign_id, said)
     return edited
 
 
@@ -98,7 +98,7 @@ def _columns(payload: str, gold: int | None, campaign: Campaign) -> JsonObject:
 
 
 def _regild(
-    connection: Connection, number: int, row: sa.Row[Any], gold: int | None, where: str
+    connection: Connection, campaign_id: int, row: sa.Row[Any], gold: int | None, where: str
 ) -> dict[str, Any]:
     """Make an item gold, or give it another class, or make it an ordinary one."""
     fixed = row.status not in (ItemStatus.NEW, ItemStatus.GOLD)
@@ -109,14 +109,14 @@ def _regild(
         )
     status = ItemStatus.NEW if gold is None else ItemStatus.GOLD
     if status != row.status:
-        add_to_tallies(connection, number, {ItemStatus(row.status).label: -1, status.label: 1})
-    touch(connection, number)
+        add_to_tallies(connection, campaign_id, {ItemStatus(row.status).label: -1, status.label: 1})
+    touch(connection, campaign_id)
     return {"gold": gold, "status": int(status)}
 
 
 def edit_texts(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     questions: Mapping[str, str],
     classes: Mapping[str, str],
     now: float,
@@ -128,14 +128,14 @@ def edit_texts(
     well: a revision may go back to their tables, but not to their wording.
     """
     check_reason(reason)
-    campaign = get_campaign(connection, number, lock=True)
+    campaign = get_campaign(connection, campaign_id, lock=True)
     wished = {"questions": questions, "classes": classes}
     before, after = _texts(campaign.problem), _texts(campaign.problem)
     for kind, texts in wished.items():
         for name, text in texts.items():
             if name not in after[kind]:
                 raise CrowdtreeError(
-                    f"{kind}: {short(name)!r} is not in campaign {number}; its questions and "
+                    f"{kind}: {short(name)!r} is not in campaign {campaign_id}; its questions and "
                     "classes are fixed, only their texts can change"
                 )
             if len(text) > MAX_TEXT or "\x00" in text:
@@ -143,7 +143,7 @@ def edit_texts(
                     f"{kind}: {short(name)!r}: expected at most {MAX_TEXT} characters without NUL"
                 )
             after[kind][name] = text.strip()
-    edited: Edited = {"campaign": number, "before": {}, "after": {}}
+    edited: Edited = {"campaign": campaign_id, "before": {}, "after": {}}
     for kind in PLACES:
         changed = [name for name, text in after[kind].items() if text != before[kind][name]]
         if changed:
@@ -152,9 +152,9 @@ def edit_texts(
     if not edited["after"]:
         return edited
     _rewrite(connection, campaign, edited["after"])
-    touch(connection, number)
+    touch(connection, campaign_id)
     said = {"before": edited["before"], "after": edited["after"], "reason": reason}
-    note(connection, now, "edit texts", number, said)
+    note(connection, now, "edit texts", campaign_id, said)
     return edited
 
 

@@ -57,7 +57,7 @@ class Corrected(TypedDict):
 
 def exclude(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     workers: Sequence[int],
     now: float,
     *,
@@ -78,11 +78,11 @@ def exclude(
     block
         Whether to block the workers as well.
     """
-    found = get_campaign(connection, number, lock=True)
+    found = get_campaign(connection, campaign_id, lock=True)
     new = planned(connection, found, workers, since)
     if block:
         for worker in workers:
-            set_worker_status(connection, number, worker, "blocked", now)
+            set_worker_status(connection, campaign_id, worker, "blocked", now)
     if not new:
         return _corrected(found, found.revision, workers, changed=False)
     people = [made.worker_id for made in new]
@@ -92,7 +92,7 @@ def exclude(
         [
             {
                 **made._replace(revision=revision)._asdict(),
-                "campaign_id": number,
+                "campaign_id": campaign_id,
                 "since": since,
                 "actor": actor,
                 "reason": reason,
@@ -106,7 +106,7 @@ def exclude(
 
 def include(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     workers: Sequence[int],
     now: float,
     *,
@@ -117,13 +117,13 @@ def include(
 
     A worker who is blocked or paused stays so.
     """
-    found = get_campaign(connection, number, lock=True)
+    found = get_campaign(connection, campaign_id, lock=True)
     _check(connection, found, workers)
-    known = {made.worker_id for made in fetch(connection, EXCLUSIONS, campaign=number)}
+    known = {made.worker_id for made in fetch(connection, EXCLUSIONS, campaign=campaign_id)}
     for worker in workers:
         if worker not in known:
             raise CrowdtreeError(f"worker {worker}: no answers of this worker are excluded")
-    held = {made.worker_id for made in still_excluded(connection, number)}
+    held = {made.worker_id for made in still_excluded(connection, campaign_id)}
     people = [worker for worker in dict.fromkeys(workers) if worker in held]
     if not people:
         return _corrected(found, found.revision, workers, changed=False)
@@ -131,7 +131,7 @@ def include(
     connection.execute(
         exclusions.update()
         .where(
-            exclusions.c.campaign_id == number,
+            exclusions.c.campaign_id == campaign_id,
             exclusions.c.worker_id.in_(people),
             exclusions.c.lifted_revision.is_(None),
         )
@@ -173,9 +173,9 @@ def planned(
     return found
 
 
-def still_excluded(connection: Connection, number: int) -> list[Exclusion]:
+def still_excluded(connection: Connection, campaign_id: int) -> list[Exclusion]:
     """List the exclusions of a campaign that are in effect."""
-    made = fetch(connection, EXCLUSIONS, campaign=number)
+    made = fetch(connection, EXCLUSIONS, campaign=campaign_id)
     return [found for found in made if found.lifted_revision is None]
 
 
@@ -290,7 +290,7 @@ class Preview(TypedDict):
 
 def preview(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     workers: Sequence[int],
     since: float | None = None,
     lift: bool = False,
@@ -304,14 +304,14 @@ def preview(
     lift
         Whether to include answers that are excluded now.
     """
-    campaign = get_campaign(connection, number)
+    campaign = get_campaign(connection, campaign_id)
     new = planned(connection, campaign, workers, since) if not lift else []
-    held = [made for made in still_excluded(connection, number) if made.worker_id in workers]
+    held = [made for made in still_excluded(connection, campaign_id) if made.worker_id in workers]
     changed = new if not lift else held
     ids = sorted({item for made in changed for item in _touched(connection, made)})
-    revisions = _Supposed(connection, load_campaign(connection, number), changed, lift)
+    revisions = _Supposed(connection, load_campaign(connection, campaign_id), changed, lift)
     found: Preview = {
-        "campaign": number,
+        "campaign": campaign_id,
         "workers": list(dict.fromkeys(workers)),
         "answers": 0,
         "items": len(ids),

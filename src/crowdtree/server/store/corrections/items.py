@@ -46,16 +46,16 @@ class FoundItem(NamedTuple):
     corrected: int | None
 
 
-def find_items(connection: Connection, number: int, tasks: Sequence[str]) -> list[FoundItem]:
+def find_items(connection: Connection, campaign_id: int, tasks: Sequence[str]) -> list[FoundItem]:
     """Find items by their names; an error names the first that there is not."""
     columns = [items.c[name] for name in FoundItem._fields]
     storable = [task for task in tasks if "\x00" not in task]
-    mine = (items.c.campaign_id == number, items.c.task.in_(storable))
+    mine = (items.c.campaign_id == campaign_id, items.c.task.in_(storable))
     rows = connection.execute(sa.select(*columns).where(*mine))
     known = {row.task: FoundItem(*row)._replace(status=ItemStatus(row.status)) for row in rows}
     for task in tasks:
         if task not in known:
-            raise CrowdtreeError(f"campaign {number} has no item {short(task)!r}")
+            raise CrowdtreeError(f"campaign {campaign_id} has no item {short(task)!r}")
     return [known[task] for task in dict.fromkeys(tasks)]
 
 
@@ -79,7 +79,7 @@ class LabelledByHand(TypedDict):
 
 def correct(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     wanted: Mapping[str, str | None],
     now: float,
     reason: str = "",
@@ -91,15 +91,15 @@ def correct(
     wanted
         Class by the name of the item; ``None`` takes the label by hand back.
     """
-    campaign = get_campaign(connection, number, lock=True)
+    campaign = get_campaign(connection, campaign_id, lock=True)
     check_reason(reason)
     changes = check_wanted(connection, campaign, wanted)
-    made: LabelledByHand = {"campaign": number, "corrected": 0, "undone": 0, "opened": 0}
+    made: LabelledByHand = {"campaign": campaign_id, "corrected": 0, "undone": 0, "opened": 0}
     if not changes:
         return made
     ids = [item.id for item, _ in changes]
     computed = {row.item_id: row.label for row in fetch(connection, sql.LABELS_OF_ITEMS, ids=ids)}
-    audited = sa.select(sa.func.max(audits.c.at)).where(audits.c.campaign_id == number)
+    audited = sa.select(sa.func.max(audits.c.at)).where(audits.c.campaign_id == campaign_id)
     # after the audit that did not know it, whatever the clocks of other processes say
     at = max(now, math.nextafter(connection.execute(audited).scalar_one() or 0.0, math.inf))
     for _, label in changes:
@@ -118,10 +118,10 @@ def correct(
         activities=activities,
     )
     reopened = sum(item.loaded.view.closed and not item.closed for item in unit.items.values())
-    made["opened"] = unit.opened[number]
+    made["opened"] = unit.opened[campaign_id]
     if reopened and campaign.status == "finished":
         count = plural(reopened, "label")
-        pause_finished(connection, number, now, CampaignReason.LABELS_UNDONE, count)
+        pause_finished(connection, campaign_id, now, CampaignReason.LABELS_UNDONE, count)
     return made
 
 
@@ -190,7 +190,7 @@ def _change(
 
 
 def withdraw(
-    connection: Connection, number: int, ids: Sequence[int], now: float, reason: str = ""
+    connection: Connection, campaign_id: int, ids: Sequence[int], now: float, reason: str = ""
 ) -> int:
     """Withdraw items, at most `AT_ONCE`; returns how many.
 
@@ -204,20 +204,20 @@ def withdraw(
         The items; gold items as well.
     """
     check_reason(reason)
-    get_campaign(connection, number, lock=True)
+    get_campaign(connection, campaign_id, lock=True)
 
     def event_of(item: LoadedItem) -> Event | None:
-        there = item.campaign.id == number and item.status != ItemStatus.WITHDRAWN
+        there = item.campaign.id == campaign_id and item.status != ItemStatus.WITHDRAWN
         return Withdrawn() if there else None
 
     found = _change(connection, now, sorted(ids)[:AT_ONCE], event_of).happened
     if not found:
         return 0
     if any(item.gold is not None for item in found):
-        touch(connection, number)
+        touch(connection, campaign_id)
     tasks = [item.task for item in found]
     said = {"items": len(tasks), "tasks": tasks, "reason": reason}
-    note(connection, now, "withdraw", number, said)
+    note(connection, now, "withdraw", campaign_id, said)
     return len(found)
 
 
@@ -228,9 +228,9 @@ SOME_SET_ASIDE = Sql(
 )
 
 
-def items_of_tasks(connection: Connection, number: int, tasks: Sequence[str]) -> list[int]:
+def items_of_tasks(connection: Connection, campaign_id: int, tasks: Sequence[str]) -> list[int]:
     """Find items that can be reopened by their names; an error names the first that cannot."""
-    found = find_items(connection, number, tasks)
+    found = find_items(connection, campaign_id, tasks)
     for item in found:
         if item.status not in CLOSED:
             raise CrowdtreeError(
@@ -241,7 +241,7 @@ def items_of_tasks(connection: Connection, number: int, tasks: Sequence[str]) ->
 
 
 def reopen(
-    connection: Connection, number: int, now: float, ids: Sequence[int] | None = None
+    connection: Connection, campaign_id: int, now: float, ids: Sequence[int] | None = None
 ) -> int:
     """Reopen items that were set aside or withdrawn, at most `AT_ONCE`; returns how many.
 
@@ -254,26 +254,28 @@ def reopen(
     ids
         The items; by default all that are set aside.
     """
-    campaign = get_campaign(connection, number, lock=True)
+    campaign = get_campaign(connection, campaign_id, lock=True)
     if campaign.status == "finishing":
-        raise CrowdtreeError(f"campaign {number} is finishing: reopen items when it is finished")
+        raise CrowdtreeError(
+            f"campaign {campaign_id} is finishing: reopen items when it is finished"
+        )
     if ids is None:
-        ids = fetch_ids(connection, SOME_SET_ASIDE, campaign=number, most=AT_ONCE)
+        ids = fetch_ids(connection, SOME_SET_ASIDE, campaign=campaign_id, most=AT_ONCE)
     if not ids:
         return 0
 
     def event_of(item: LoadedItem) -> Event | None:
-        there = item.campaign.id == number and item.status in CLOSED
+        there = item.campaign.id == campaign_id and item.status in CLOSED
         return Reopened() if there else None
 
     found = _change(connection, now, sorted(ids)[:AT_ONCE], event_of).happened
     if not found:
         return 0
     if any(item.gold is not None for item in found):
-        touch(connection, number)
+        touch(connection, campaign_id)
     tasks = [item.task for item in found]
-    note(connection, now, "reopen", number, {"items": len(tasks), "tasks": tasks})
+    note(connection, now, "reopen", campaign_id, {"items": len(tasks), "tasks": tasks})
     if campaign.status == "finished" and any(not item.closed for item in found):
         count = plural(len(found), "item")
-        pause_finished(connection, number, now, CampaignReason.ITEMS_REOPENED, count)
+        pause_finished(connection, campaign_id, now, CampaignReason.ITEMS_REOPENED, count)
     return len(found)

@@ -111,7 +111,7 @@ def note(
 
 def list_activity(
     connection: Connection,
-    number: int | None = None,
+    campaign_id: int | None = None,
     *,
     person: str = "",
     before: int | None = None,
@@ -121,7 +121,7 @@ def list_activity(
 
     Parameters
     ----------
-    number
+    campaign_id
         A campaign; without it, of all campaigns and of the server.
     person
         Only what this person did; ``"server"`` for what the server did on its own.
@@ -129,8 +129,8 @@ def list_activity(
         Only entries before this id.
     """
     query = sa.select(activity).order_by(activity.c.id.desc()).limit(most)
-    if number is not None:
-        query = query.where(activity.c.campaign_id == number)
+    if campaign_id is not None:
+        query = query.where(activity.c.campaign_id == campaign_id)
     if person:
         own = activity.c.actor == person if person == SERVER else activity.c.person == person
         query = query.where(own)
@@ -142,9 +142,9 @@ def list_activity(
     ]
 
 
-def list_people(connection: Connection, number: int | None = None) -> list[str]:
+def list_people(connection: Connection, campaign_id: int | None = None) -> list[str]:
     """List the people in the log of a campaign, or of the whole server."""
     query = sa.select(activity.c.person).where(activity.c.person != "").distinct()
-    if number is not None:
-        query = query.where(activity.c.campaign_id == number)
+    if campaign_id is not None:
+        query = query.where(activity.c.campaign_id == campaign_id)
     return sorted(connection.execute(query).scalars(), key=str.casefold)

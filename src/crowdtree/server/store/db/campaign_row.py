@@ -107,11 +107,11 @@ CAMPAIGN_LOCKED = Query(CampaignRow, _SELECT + " {lock campaigns}")
 _SUMMARY = [campaigns.c[name] for name in CampaignSummary.__dataclass_fields__]
 
 
-def get_campaign(connection: Connection, number: int, lock: bool = False) -> Campaign:
+def get_campaign(connection: Connection, campaign_id: int, lock: bool = False) -> Campaign:
     """Read a campaign; with `lock`, nobody else changes it until the commit."""
-    row = fetch_one(connection, CAMPAIGN_LOCKED if lock else CAMPAIGN, id=number)
+    row = fetch_one(connection, CAMPAIGN_LOCKED if lock else CAMPAIGN, id=campaign_id)
     if row is None:
-        raise NotFound(f"campaign {number} does not exist")
+        raise NotFound(f"campaign {campaign_id} does not exist")
     columns = row._asdict() | {
         "reason": CampaignReason(row.reason),
         "problem": json.loads(row.problem),
@@ -144,10 +144,12 @@ def _policy(problem: JsonObject, policy: JsonObject) -> AnyPolicy:
     return policy_from_dict(problem_from_dict(problem, "campaign"), policy)
 
 
-def touch(connection: Connection, number: int) -> None:
+def touch(connection: Connection, campaign_id: int) -> None:
     """Count a change of the definition, so that server processes read the campaign again."""
     connection.execute(
-        campaigns.update().where(campaigns.c.id == number).values(version=campaigns.c.version + 1)
+        campaigns.update()
+        .where(campaigns.c.id == campaign_id)
+        .values(version=campaigns.c.version + 1)
     )
 
 
@@ -178,27 +180,27 @@ def flows(counts: Mapping[str, int], revision: int) -> dict[str, dict[str, int]]
     return found
 
 
-def tally(connection: Connection, number: int) -> dict[str, int]:
+def tally(connection: Connection, campaign_id: int) -> dict[str, int]:
     """Add up the tallies of a campaign over their shards."""
     rows = connection.execute(
         sa.select(tallies.c.name, sa.func.sum(tallies.c.value))
-        .where(tallies.c.campaign_id == number)
+        .where(tallies.c.campaign_id == campaign_id)
         .group_by(tallies.c.name)
     )
     return {name: int(value) for name, value in rows}
 
 
-def add_to_tallies(connection: Connection, number: int, counts: dict[str, int]) -> None:
+def add_to_tallies(connection: Connection, campaign_id: int, counts: dict[str, int]) -> None:
     """Add to the tallies of a campaign."""
     rows = [
-        {"campaign_id": number, "name": name, "shard": 0, "value": value}
+        {"campaign_id": campaign_id, "name": name, "shard": 0, "value": value}
         for name, value in counts.items()
         if value
     ]
     run_many(connection, sql.ADD_TALLY, rows)
 
 
-def last_line(connection: Connection, number: int) -> int:
+def last_line(connection: Connection, campaign_id: int) -> int:
     """Find the last line of the log of a campaign; 0 if there is none."""
-    mine = answers.c.campaign_id == number
+    mine = answers.c.campaign_id == campaign_id
     return connection.execute(sa.select(sa.func.max(answers.c.id)).where(mine)).scalar_one() or 0

@@ -127,25 +127,25 @@ def storable(name: str) -> bool:
     return len(name) <= MAX_NAME and "\x00" not in name
 
 
-def rename(connection: Connection, number: int, name: str, now: float) -> None:
+def rename(connection: Connection, campaign_id: int, name: str, now: float) -> None:
     """Rename a campaign."""
-    get_campaign(connection, number)
+    get_campaign(connection, campaign_id)
     name = name.strip()
     if not name or not storable(name):
         raise CrowdtreeError(f"campaign: expected a name of 1 to {MAX_NAME} characters without NUL")
-    connection.execute(campaigns.update().where(campaigns.c.id == number).values(name=name))
-    note(connection, now, "rename", number, {"name": name})
+    connection.execute(campaigns.update().where(campaigns.c.id == campaign_id).values(name=name))
+    note(connection, now, "rename", campaign_id, {"name": name})
 
 
 def change_settings(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     policy: AnyPolicy,
     changes: Mapping[str, object],
     now: float,
 ) -> Settings:
     """Change settings, named ``group.name``; a new budget applies from the next question on."""
-    found = get_campaign(connection, number, lock=True)
+    found = get_campaign(connection, campaign_id, lock=True)
     old = found.settings
     settings = old.changed(changes)
     before, after = old.values(), settings.values()
@@ -162,10 +162,10 @@ def change_settings(
     check_policy(policy, settings)
     connection.execute(
         campaigns.update()
-        .where(campaigns.c.id == number)
+        .where(campaigns.c.id == campaign_id)
         .values(settings=settings.model_dump_json(), version=campaigns.c.version + 1)
     )
-    committed = _change_budget(connection, number, settings)
+    committed = _change_budget(connection, campaign_id, settings)
     if committed > (settings.money.budget_micros or committed) and (
         (settings.money.price, settings.money.budget) != (old.money.price, old.money.budget)
     ):
@@ -173,26 +173,26 @@ def change_settings(
             f"settings: money.budget: {committed / MICRO:.2f} are spent or reserved for questions "
             "that workers hold; give at least that, or pause and wait for their answers"
         )
-    note(connection, now, "settings", number, changes)
+    note(connection, now, "settings", campaign_id, changes)
     return settings
 
 
-def _change_budget(connection: Connection, number: int, settings: Settings) -> int:
+def _change_budget(connection: Connection, campaign_id: int, settings: Settings) -> int:
     """Write the new cap, and reserve the new price for the questions that workers hold.
 
     Returns what is spent and reserved, in millionths.
     """
     cap = settings.money.budget_micros
-    where = budgets.c.campaign_id == number
+    where = budgets.c.campaign_id == campaign_id
     if cap is None:
         connection.execute(budgets.delete().where(where))
         return 0
     # The update locks the row and so waits for transactions that are handing out questions.
     if not connection.execute(budgets.update().where(where).values(cap=cap)).rowcount:
-        spent = tally(connection, number).get("spent", 0)
-        connection.execute(budgets.insert().values(campaign_id=number, cap=cap, spent=spent))
+        spent = tally(connection, campaign_id).get("spent", 0)
+        connection.execute(budgets.insert().values(campaign_id=campaign_id, cap=cap, spent=spent))
     live = sa.select(sa.func.count()).where(
-        leases.c.campaign_id == number, leases.c.state.in_(LIVE_LEASES)
+        leases.c.campaign_id == campaign_id, leases.c.state.in_(LIVE_LEASES)
     )
     reserved = int(connection.execute(live).scalar_one()) * settings.money.price_micros
     changed = budgets.update().where(where).values(reserved=reserved).returning(budgets.c.spent)
@@ -201,7 +201,7 @@ def _change_budget(connection: Connection, number: int, settings: Settings) -> i
 
 def set_status(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     status: CampaignStatus,
     now: float,
     reason: CampaignReason = CampaignReason.NONE,
@@ -209,24 +209,24 @@ def set_status(
     actor: Actor = "owner",
 ) -> Campaign:
     """Start, pause, resume or finish a campaign."""
-    found = get_campaign(connection, number, lock=True)
+    found = get_campaign(connection, campaign_id, lock=True)
     if found.status == status:
         return found
     if found.status not in MOVES[status]:
-        raise CrowdtreeError(f"campaign {number} cannot {VERBS[status]}: it is {found.status}")
+        raise CrowdtreeError(f"campaign {campaign_id} cannot {VERBS[status]}: it is {found.status}")
     waits = (
         found.status == "paused" and found.settings.finish.max_wrong_labels is not None
     )  # for checks
     if (
         status == "running"
         and not waits
-        and not exists(connection, sql.ANY_UNFINISHED, campaign=number)
+        and not exists(connection, sql.ANY_UNFINISHED, campaign=campaign_id)
     ):
         raise CrowdtreeError(
-            f"campaign {number} has no items left to label; add items, or finish it"
+            f"campaign {campaign_id} has no items left to label; add items, or finish it"
         )
     # Pausing resets the give-up timers.
-    connection.execute(waiting.delete().where(waiting.c.campaign_id == number))
+    connection.execute(waiting.delete().where(waiting.c.campaign_id == campaign_id))
     started, finished = found.started_at, found.finished_at
     if status == "running":
         started, finished = started or now, None
@@ -234,7 +234,7 @@ def set_status(
         finished = now
     connection.execute(
         campaigns.update()
-        .where(campaigns.c.id == number)
+        .where(campaigns.c.id == campaign_id)
         .values(
             status=status,
             reason=reason,
@@ -244,8 +244,15 @@ def set_status(
         )
     )
     action = "finished" if status == "finished" else VERBS[status]
-    note(connection, now, action, number, {"reason": reason.text(detail)} if reason else {}, actor)
-    return get_campaign(connection, number)
+    note(
+        connection,
+        now,
+        action,
+        campaign_id,
+        {"reason": reason.text(detail)} if reason else {},
+        actor,
+    )
+    return get_campaign(connection, campaign_id)
 
 
 class StoredItem(NamedTuple):
@@ -258,30 +265,32 @@ class StoredItem(NamedTuple):
 
 
 def stored_items(
-    connection: Connection, number: int, tasks: Sequence[str]
+    connection: Connection, campaign_id: int, tasks: Sequence[str]
 ) -> dict[str, StoredItem]:
     """Read the items with some names, by name."""
     columns = [items.c[name] for name in StoredItem._fields]
-    mine = (items.c.campaign_id == number, items.c.task.in_(tasks))
+    mine = (items.c.campaign_id == campaign_id, items.c.task.in_(tasks))
     rows = connection.execute(sa.select(*columns).where(*mine))
     return {row.task: StoredItem(*row) for row in rows}
 
 
 def pause_finished(
-    connection: Connection, number: int, now: float, reason: CampaignReason, detail: str = ""
+    connection: Connection, campaign_id: int, now: float, reason: CampaignReason, detail: str = ""
 ) -> None:
     """Pause a finished campaign some of whose items are open again.
 
     Nothing is asked or paid before the owner resumes it.
     """
-    mine = (campaigns.c.id == number, campaigns.c.status == "finished")
+    mine = (campaigns.c.id == campaign_id, campaigns.c.status == "finished")
     changed = campaigns.update().where(*mine)
     changed = changed.values(status="paused", reason=reason, reason_detail=detail, finished_at=None)
     if connection.execute(changed).rowcount:
-        note(connection, now, "reopened", number, {"text": reason.text(detail)}, "server")
+        note(connection, now, "reopened", campaign_id, {"text": reason.text(detail)}, "server")
 
 
-def add_items(connection: Connection, number: int, rows: Sequence[Mapping[str, object]]) -> int:
+def add_items(
+    connection: Connection, campaign_id: int, rows: Sequence[Mapping[str, object]]
+) -> int:
     """Add items (``task``, ``payload``, ``gold``); known tasks stay as they are.
 
     Returns how many were added.
@@ -290,7 +299,7 @@ def add_items(connection: Connection, number: int, rows: Sequence[Mapping[str, o
     for status in (ItemStatus.NEW, ItemStatus.GOLD):
         made = [
             {
-                "campaign_id": number,
+                "campaign_id": campaign_id,
                 "task": row["task"],
                 "payload": row["payload"],
                 "status": status,
@@ -300,9 +309,9 @@ def add_items(connection: Connection, number: int, rows: Sequence[Mapping[str, o
             if (row.get("gold") is not None) == (status == ItemStatus.GOLD)
         ]
         new[status.label] = run_many(connection, sql.ADD_ITEM, made)
-    add_to_tallies(connection, number, new)
+    add_to_tallies(connection, campaign_id, new)
     if new[ItemStatus.GOLD.label]:
-        touch(connection, number)
+        touch(connection, campaign_id)
     return sum(new.values())
 
 
@@ -386,16 +395,16 @@ OF_THE_STUDY = {"money.completion_code": "", "money.return_url": ""}
 ITEMS_AT_ONCE = 2000
 
 
-def duplicate(connection: Connection, number: int, name: str, now: float) -> int:
+def duplicate(connection: Connection, campaign_id: int, name: str, now: float) -> int:
     """Create a draft with the plan, questions and settings of a campaign; returns its number.
 
     Answers, workers, links, webhooks and the secret of the campaign are not copied.
     """
-    found = get_campaign(connection, number)
+    found = get_campaign(connection, campaign_id)
     settings = found.settings.changed(OF_THE_STUDY)
     words = name.strip() or f"Copy of {found.name}"[:MAX_NAME]
     new = create(connection, words, found.make_policy(), settings, now)
-    note(connection, now, "duplicate", new, {"of": number})
+    note(connection, now, "duplicate", new, {"of": campaign_id})
     return new
 
 

@@ -49,28 +49,28 @@ class Deleted(TypedDict):
     workers: int
 
 
-def erase_worker(connection: Connection, number: int, worker: int, now: float) -> None:
+def erase_worker(connection: Connection, campaign_id: int, worker: int, now: float) -> None:
     """Delete what identifies a worker; the answers stay, of a worker who has only a number.
 
     The name, the platform's ids, the mark of the network, texts of reports and all links go, so
     that the worker cannot come back. Labels do not depend on any of that.
     """
-    check_worker(connection, number, worker)
+    check_worker(connection, campaign_id, worker)
     mine = workers.c.id == worker
     known = connection.execute(sa.select(workers.c.name, workers.c.external_id).where(mine)).one()
-    set_worker_status(connection, number, worker, "blocked", now)
+    set_worker_status(connection, campaign_id, worker, "blocked", now)
     connection.execute(credentials.delete().where(credentials.c.worker_id == worker))
     nothing = {"name": "", "external_id": None, "network": "", "details": "{}"}
     connection.execute(workers.update().where(mine).values(**nothing, reason=WorkerReason.ERASED))
     names = {text: f"w{worker}" for text in known if text}
     own = known.external_id if len(known.external_id or "") >= LEAST_ID else ""
     said = names | _forget_reports(connection, worker)
-    _forget(connection, number, said, {own: f"w{worker}"} if own else {})
+    _forget(connection, campaign_id, said, {own: f"w{worker}"} if own else {})
     for table in REASONS if own else ():
-        named = (table.c.campaign_id == number, table.c.reason.contains(own, autoescape=True))
+        named = (table.c.campaign_id == campaign_id, table.c.reason.contains(own, autoescape=True))
         shorter = sa.func.replace(table.c.reason, own, f"w{worker}")
         connection.execute(table.update().where(*named).values(reason=shorter))
-    note(connection, now, "erase worker", number, {"worker": worker})
+    note(connection, now, "erase worker", campaign_id, {"worker": worker})
 
 
 def _forget_reports(connection: Connection, worker: int) -> dict[str, str]:
@@ -88,11 +88,11 @@ def _forget_reports(connection: Connection, worker: int) -> dict[str, str]:
 
 
 def _forget(
-    connection: Connection, number: int, texts: Mapping[str, str], parts: Mapping[str, str]
+    connection: Connection, campaign_id: int, texts: Mapping[str, str], parts: Mapping[str, str]
 ) -> None:
     """Replace values, and parts of them, in the activity log of a campaign."""
     rows = connection.execute(
-        sa.select(activity.c.id, activity.c.detail).where(activity.c.campaign_id == number)
+        sa.select(activity.c.id, activity.c.detail).where(activity.c.campaign_id == campaign_id)
     ).all()
     for row in rows:
         detail = json.loads(row.detail)
@@ -119,7 +119,7 @@ def _replaced(value: object, texts: Mapping[str, str], parts: Mapping[str, str])
     return value
 
 
-def delete_campaign(connection: Connection, number: int, name: str, now: float) -> Deleted:
+def delete_campaign(connection: Connection, campaign_id: int, name: str, now: float) -> Deleted:
     """Delete a campaign with its items, answers, workers, links and webhooks, for good.
 
     Parameters
@@ -129,70 +129,73 @@ def delete_campaign(connection: Connection, number: int, name: str, now: float) 
 
     The activity log keeps who did what and when, without details, and that it was deleted.
     """
-    found = get_campaign(connection, number, lock=True)
+    found = get_campaign(connection, campaign_id, lock=True)
     if name.strip() != found.name.strip():
         raise CrowdtreeError(
-            f"campaign {number} is called {found.name!r}, not {name!r}; give its name to delete it"
+            f"campaign {campaign_id} is called {found.name!r}, not {name!r}; give its name to "
+            "delete it"
         )
     if found.status in IN_USE:
-        raise CrowdtreeError(f"campaign {number} is {found.status}; pause it before you delete it")
+        raise CrowdtreeError(
+            f"campaign {campaign_id} is {found.status}; pause it before you delete it"
+        )
     gone = Deleted(
-        campaign=number,
+        campaign=campaign_id,
         name=found.name,
-        items=_count(connection, items, number),
-        answers=_count(connection, answers, number),
-        workers=_count(connection, workers, number),
+        items=_count(connection, items, campaign_id),
+        answers=_count(connection, answers, campaign_id),
+        workers=_count(connection, workers, campaign_id),
     )
-    remove_rows(connection, number)
-    mine = activity.c.campaign_id == number
+    remove_rows(connection, campaign_id)
+    mine = activity.c.campaign_id == campaign_id
     connection.execute(activity.update().where(mine).values(detail="{}"))
     note(connection, now, "delete campaign", None, dict(gone))
     return gone
 
 
-def _count(connection: Connection, table: sa.Table, number: int) -> int:
-    found = sa.select(sa.func.count()).select_from(table).where(table.c.campaign_id == number)
+def _count(connection: Connection, table: sa.Table, campaign_id: int) -> int:
+    found = sa.select(sa.func.count()).select_from(table).where(table.c.campaign_id == campaign_id)
     return int(connection.execute(found).scalar_one())
 
 
-def remove_rows(connection: Connection, number: int) -> None:
+def remove_rows(connection: Connection, campaign_id: int) -> None:
     """Delete the rows of a campaign from all tables except the activity log."""
     tables = [table for table in reversed(metadata.sorted_tables) if table is not activity]
     for table in tables:  # those that name another row, while that row is there
         parents = [name for name in PARENTS if name in table.c]
         if parents and "campaign_id" not in table.c:
             parent = PARENTS[parents[0]]
-            mine = sa.select(parent.c.id).where(parent.c.campaign_id == number)
+            mine = sa.select(parent.c.id).where(parent.c.campaign_id == campaign_id)
             connection.execute(table.delete().where(table.c[parents[0]].in_(mine)))
     for table in tables:
         if "campaign_id" in table.c:
-            connection.execute(table.delete().where(table.c.campaign_id == number))
-    connection.execute(campaigns.delete().where(campaigns.c.id == number))
+            connection.execute(table.delete().where(table.c.campaign_id == campaign_id))
+    connection.execute(campaigns.delete().where(campaigns.c.id == campaign_id))
 
 
-def change_policy(connection: Connection, number: int, policy: AnyPolicy, now: float) -> None:
+def change_policy(connection: Connection, campaign_id: int, policy: AnyPolicy, now: float) -> None:
     """Replace the policy of a draft; items and workers stay."""
-    _draft(connection, number)
+    _draft(connection, campaign_id)
     connection.execute(
         campaigns.update()
-        .where(campaigns.c.id == number)
+        .where(campaigns.c.id == campaign_id)
         .values(
             **definition_of(policy),
             version=campaigns.c.version + 1,
         )
     )
-    note(connection, now, "policy", number)
+    note(connection, now, "policy", campaign_id)
 
 
-def discard(connection: Connection, number: int, now: float) -> None:
+def discard(connection: Connection, campaign_id: int, now: float) -> None:
     """Delete a draft with its items and invitations; the activity log keeps an entry."""
-    name = _draft(connection, number).name
-    remove_rows(connection, number)
-    note(connection, now, "discard", number, {"name": name})
+    name = _draft(connection, campaign_id).name
+    remove_rows(connection, campaign_id)
+    note(connection, now, "discard", campaign_id, {"name": name})
 
 
-def _draft(connection: Connection, number: int) -> Campaign:
-    found = get_campaign(connection, number)
+def _draft(connection: Connection, campaign_id: int) -> Campaign:
+    found = get_campaign(connection, campaign_id)
     if found.status != "draft":
-        raise CrowdtreeError(f"campaign {number} has started and keeps its plan and its items")
+        raise CrowdtreeError(f"campaign {campaign_id} has started and keeps its plan and its items")
     return found

@@ -44,26 +44,33 @@ def change_status(
 
 
 def invite(
-    connection: Connection, number: int, name: str, policy: AnyPolicy, dedicated: bool, now: float
+    connection: Connection,
+    campaign_id: int,
+    name: str,
+    policy: AnyPolicy,
+    dedicated: bool,
+    now: float,
 ) -> tuple[int, str]:
     """Add a worker; returns the id and a personal token, which is shown only here."""
-    worker = add_worker(connection, number, name, policy, dedicated, now, known="invited")
-    token = tokens.issue(connection, "worker", now, campaign_id=number, worker_id=worker, name=name)
-    note(connection, now, "invite", number, {"worker": worker})
+    worker = add_worker(connection, campaign_id, name, policy, dedicated, now, known="invited")
+    token = tokens.issue(
+        connection, "worker", now, campaign_id=campaign_id, worker_id=worker, name=name
+    )
+    note(connection, now, "invite", campaign_id, {"worker": worker})
     return worker, token
 
 
-def join_link(connection: Connection, number: int, now: float, keep: bool = False) -> str:
+def join_link(connection: Connection, campaign_id: int, now: float, keep: bool = False) -> str:
     """Make an open join token of a campaign; earlier ones stop working unless they are kept."""
     if not keep:
-        tokens.revoke(connection, now, _joins(number))
-    note(connection, now, "join link", number, {"kept": keep})
-    return tokens.issue(connection, "join", now, campaign_id=number)
+        tokens.revoke(connection, now, _joins(campaign_id))
+    note(connection, now, "join link", campaign_id, {"kept": keep})
+    return tokens.issue(connection, "join", now, campaign_id=campaign_id)
 
 
-def join_links(connection: Connection, number: int, now: float) -> int:
+def join_links(connection: Connection, campaign_id: int, now: float) -> int:
     """Count the open join links of a campaign that work."""
-    return tokens.count(connection, now, _joins(number))
+    return tokens.count(connection, now, _joins(campaign_id))
 
 
 def _joins(number: int) -> sa.ColumnElement[bool]:
@@ -72,7 +79,7 @@ def _joins(number: int) -> sa.ColumnElement[bool]:
 
 def add_worker(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     name: str,
     policy: AnyPolicy,
     dedicated: bool,
@@ -88,13 +95,13 @@ def add_worker(
         raise CrowdtreeError(
             f"worker: expected a name of at most {MAX_NAME} characters without NUL"
         )
-    question = _needed_question(connection, number, policy) if dedicated else None
+    question = _needed_question(connection, campaign_id, policy) if dedicated else None
     first = policy.ask(policy.start())
     root = first.questions[0] if isinstance(first, Ask) else 0
     made = connection.execute(
         workers.insert()
         .values(
-            campaign_id=number,
+            campaign_id=campaign_id,
             name=name,
             external_id=external_id,
             question=question,
@@ -110,7 +117,7 @@ def add_worker(
     return int(made.scalar_one())
 
 
-def _needed_question(connection: Connection, number: int, policy: AnyPolicy) -> int:
+def _needed_question(connection: Connection, campaign_id: int, policy: AnyPolicy) -> int:
     """Question with the most planned answers per worker, with the new worker counted."""
     plan = policy.plan
     if plan is None:
@@ -123,28 +130,28 @@ def _needed_question(connection: Connection, number: int, policy: AnyPolicy) -> 
         load[int(question)] = load.get(int(question), 0.0) + float(share) * float(votes)
     rows = connection.execute(
         sa.select(workers.c.question, sa.func.count().label("workers"))
-        .where(workers.c.campaign_id == number, workers.c.status == "active")
+        .where(workers.c.campaign_id == campaign_id, workers.c.status == "active")
         .group_by(workers.c.question)
     )
     team: dict[int | None, int] = {row.question: row.workers for row in rows}
     return max(load, key=lambda q: (load[q] / (team.get(q, 0) + 1), -q))
 
 
-def check_worker(connection: Connection, number: int, worker: int) -> None:
+def check_worker(connection: Connection, campaign_id: int, worker: int) -> None:
     """Raise unless a worker is in a campaign."""
-    where = (workers.c.id == worker, workers.c.campaign_id == number)
+    where = (workers.c.id == worker, workers.c.campaign_id == campaign_id)
     if connection.execute(sa.select(workers.c.id).where(*where)).one_or_none() is None:
-        raise NotFound(f"worker {worker} is not in campaign {number}")
+        raise NotFound(f"worker {worker} is not in campaign {campaign_id}")
 
 
 def set_worker_status(
-    connection: Connection, number: int, worker: int, status: WorkerStatus, now: float
+    connection: Connection, campaign_id: int, worker: int, status: WorkerStatus, now: float
 ) -> None:
     """Pause, block or reactivate a worker.
 
     What a paused or blocked worker holds is released, and the links of a blocked one stop working.
     """
-    check_worker(connection, number, worker)
+    check_worker(connection, campaign_id, worker)
     if status == "active":  # the owner vouches for somebody whom the server suspected
         suspicions = (WorkerReason.SUSPECTED, WorkerReason.HURRIED)
         suspected = (workers.c.id == worker, workers.c.reason.in_(suspicions))
@@ -153,7 +160,7 @@ def set_worker_status(
     change_status(connection, [worker], status, reason)
     if status == "blocked":
         tokens.revoke(connection, now, credentials.c.worker_id == worker)
-    note(connection, now, f"worker {status}", number, {"worker": worker})
+    note(connection, now, f"worker {status}", campaign_id, {"worker": worker})
 
 
 def release(connection: Connection, worker: int, held: Sequence[str]) -> int:
@@ -179,12 +186,12 @@ def release(connection: Connection, worker: int, held: Sequence[str]) -> int:
     return count
 
 
-def new_link(connection: Connection, number: int, worker: int, now: float) -> str:
+def new_link(connection: Connection, campaign_id: int, worker: int, now: float) -> str:
     """Make a new personal token for a worker; the previous ones stop working."""
-    check_worker(connection, number, worker)
+    check_worker(connection, campaign_id, worker)
     tokens.revoke(connection, now, credentials.c.worker_id == worker)
-    note(connection, now, "new link", number, {"worker": worker})
-    return tokens.issue(connection, "worker", now, campaign_id=number, worker_id=worker)
+    note(connection, now, "new link", campaign_id, {"worker": worker})
+    return tokens.issue(connection, "worker", now, campaign_id=campaign_id, worker_id=worker)
 
 
 HOUR = 3600.0
@@ -258,11 +265,11 @@ def _check_id(connection: Connection, campaign: Campaign, visitor: Visitor, now:
         raise Refused("participant.used")
 
 
-def _known(connection: Connection, number: int, participant: str | None) -> int | None:
+def _known(connection: Connection, campaign_id: int, participant: str | None) -> int | None:
     """Find the worker with a participant id; a blocked one is refused."""
     if participant is None:
         return None
-    mine = (workers.c.campaign_id == number, workers.c.external_id == participant)
+    mine = (workers.c.campaign_id == campaign_id, workers.c.external_id == participant)
     row = connection.execute(sa.select(workers.c.id, workers.c.status).where(*mine)).one_or_none()
     if row is not None and row.status == "blocked":
         raise Refused("blocked")
@@ -288,11 +295,11 @@ def _check_limits(connection: Connection, campaign: Campaign, mark: str, now: fl
 
 
 def is_participant(
-    connection: Connection, session: str, number: int, participant: str | None, now: float
+    connection: Connection, session: str, campaign_id: int, participant: str | None, now: float
 ) -> bool:
     """Whether a session is already that of this participant, or of anybody where there is no id."""
     found = tokens.find(connection, session, now)
-    if found is None or (found.role, found.campaign_id) != ("worker", number):
+    if found is None or (found.role, found.campaign_id) != ("worker", campaign_id):
         return False
     if participant is None:
         return True

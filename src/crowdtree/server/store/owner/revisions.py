@@ -24,7 +24,7 @@ MAX_REASON = 20_000
 
 def revise(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     policy: AnyPolicy,
     reason: Mapping[str, object],
     now: float,
@@ -48,18 +48,18 @@ def revise(
         Why, as plain JSON; its ``"text"`` is shown to the owner. Nothing depends on it but
         what the rule that made the revision reads again.
     """
-    found = get_campaign(connection, number, lock=True)
+    found = get_campaign(connection, campaign_id, lock=True)
     allowed = ("running", "paused") if actor == "owner" else ("running", "paused", "finished")
     if found.status not in allowed:
         raise CrowdtreeError(
-            f"campaign {number} is {found.status}: only a running or paused one can be revised"
+            f"campaign {campaign_id} is {found.status}: only a running or paused one can be revised"
         )
     present = found.make_policy()
     _check(found, present, policy)
     if definition_of(policy) == definition_of(present):
         return found.revision
     revision = add_revision(connection, found, policy, reason, now, actor, cause)
-    note(connection, now, "revise", number, {"revision": revision, **reason}, actor)
+    note(connection, now, "revise", campaign_id, {"revision": revision, **reason}, actor)
     return revision
 
 

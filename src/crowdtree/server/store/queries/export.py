@@ -72,17 +72,21 @@ class AnswerRow(TypedDict):
 
 
 def label_rows(
-    connection: Connection, number: int, classes: Sequence[str], after: int = 0, most: int = PIECE
+    connection: Connection,
+    campaign_id: int,
+    classes: Sequence[str],
+    after: int = 0,
+    most: int = PIECE,
 ) -> list[LabelRow]:
     """Read up to `most` labels after a position (their ``id``), in the order they were made."""
     found = connection.execute(
         sa.select(labels, items.c.task, items.c.status, items.c.corrected)
         .join(items, items.c.id == labels.c.item_id)
-        .where(labels.c.campaign_id == number, labels.c.id > after)
+        .where(labels.c.campaign_id == campaign_id, labels.c.id > after)
         .order_by(labels.c.id)
         .limit(most)
     ).all()
-    checked = _checked(connection, number, found)
+    checked = _checked(connection, campaign_id, found)
     by_hand = {
         row.item_id: row.corrected
         for row in found
@@ -118,23 +122,23 @@ def label_rows(
     return made
 
 
-def label_payloads(connection: Connection, number: int, after: int = 0) -> list[JsonObject]:
+def label_payloads(connection: Connection, campaign_id: int, after: int = 0) -> list[JsonObject]:
     """Read what the item file said about the items that :func:`label_rows` lists."""
     found = connection.execute(
         sa.select(items.c.payload)
         .join(labels, labels.c.item_id == items.c.id)
-        .where(labels.c.campaign_id == number, labels.c.id > after)
+        .where(labels.c.campaign_id == campaign_id, labels.c.id > after)
         .order_by(labels.c.id)
         .limit(PIECE)
     )
     return [json.loads(row.payload) for row in found]
 
 
-def item_rows(connection: Connection, number: int, after: int = 0) -> list[ItemRow]:
+def item_rows(connection: Connection, campaign_id: int, after: int = 0) -> list[ItemRow]:
     """Read the next items after an id, with what the item file said about them."""
     found = connection.execute(
         sa.select(items.c.id, items.c.payload)
-        .where(items.c.campaign_id == number, items.c.id > after)
+        .where(items.c.campaign_id == campaign_id, items.c.id > after)
         .order_by(items.c.id)
         .limit(PIECE)
     )
@@ -142,7 +146,7 @@ def item_rows(connection: Connection, number: int, after: int = 0) -> list[ItemR
 
 
 def _checked(
-    connection: Connection, number: int, rows: Sequence[sa.Row[Any]]
+    connection: Connection, campaign_id: int, rows: Sequence[sa.Row[Any]]
 ) -> dict[int, int | None]:
     """What audits found about some items; where nobody could tell, if the label is the same."""
     label = {row.item_id: row.label for row in rows}
@@ -151,7 +155,7 @@ def _checked(
     found = connection.execute(
         sa.select(checks.c.item_id, checks.c.label, checks.c.truth)
         .where(
-            checks.c.campaign_id == number,
+            checks.c.campaign_id == campaign_id,
             checks.c.item_id.between(min(label), max(label)),
             checks.c.correct.is_not(None),
         )
@@ -166,7 +170,7 @@ def _checked(
 
 def answer_rows(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     questions: Sequence[str],
     after: int = 0,
     standing: bool = False,
@@ -183,7 +187,7 @@ def answer_rows(
         sa.select(answers, items.c.task, workers.c.name)
         .join(items, items.c.id == answers.c.item_id)
         .join(workers, workers.c.id == answers.c.worker_id)
-        .where(answers.c.campaign_id == number, answers.c.id > after, *kept)
+        .where(answers.c.campaign_id == campaign_id, answers.c.id > after, *kept)
         .order_by(answers.c.id)
         .limit(PIECE)
     )
@@ -305,7 +309,7 @@ def _standing(number: int) -> tuple[sa.ColumnElement[bool], ...]:
 
 def report_rows(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     questions: Sequence[str],
     after: int = 0,
     most: int = PIECE,
@@ -313,7 +317,7 @@ def report_rows(
     item: int | None = None,
 ) -> list[ReportRow]:
     """Read reports after an id, or the newest first; of one item or of all."""
-    which = [*_standing(number), answers.c.id > after]
+    which = [*_standing(campaign_id), answers.c.id > after]
     if item is not None:
         which.append(answers.c.item_id == item)
     found = connection.execute(
@@ -341,11 +345,11 @@ def report_rows(
     ]
 
 
-def reported_items(connection: Connection, number: int) -> int:
+def reported_items(connection: Connection, campaign_id: int) -> int:
     """Count reported items that are neither labelled nor withdrawn."""
     found = (
         sa.select(sa.func.count(answers.c.item_id.distinct()))
         .join(items, items.c.id == answers.c.item_id)
-        .where(*_standing(number), items.c.status.not_in(DONE))
+        .where(*_standing(campaign_id), items.c.status.not_in(DONE))
     )
     return int(connection.execute(found).scalar_one())

@@ -77,16 +77,16 @@ def corrections_of(connection: Connection, item: int) -> list[Correction]:
     return [Correction(*row) for row in connection.execute(mine)]
 
 
-def count_corrected(connection: Connection, number: int) -> int:
+def count_corrected(connection: Connection, campaign_id: int) -> int:
     """Count the items with a label by hand, without withdrawn ones."""
-    mine = (items.c.campaign_id == number, items.c.corrected.is_not(None))
+    mine = (items.c.campaign_id == campaign_id, items.c.corrected.is_not(None))
     query = sa.select(sa.func.count()).where(*mine, items.c.status != ItemStatus.WITHDRAWN)
     return int(connection.execute(query).scalar_one())
 
 
-def replaced_labels(connection: Connection, number: int) -> list[Replaced]:
+def replaced_labels(connection: Connection, campaign_id: int) -> list[Replaced]:
     """Count the labels of the answers that a label by hand takes the place of."""
-    mine = (items.c.campaign_id == number, items.c.corrected.is_not(None))
+    mine = (items.c.campaign_id == campaign_id, items.c.corrected.is_not(None))
     rows = connection.execute(
         sa.select(
             labels.c.label,
@@ -133,7 +133,7 @@ class ItemListing(TypedDict):
 
 def some_items(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     *,
     status: str = "",
     label: int | None = None,
@@ -150,7 +150,7 @@ def some_items(
     """
     wanted: list[ItemListing] = []
     while True:
-        rows = _some(connection, number, status, label, find, text, after, most)
+        rows = _some(connection, campaign_id, status, label, find, text, after, most)
         wanted += [row for row in rows if _contains(row["item"], text)]
         if len(rows) < most or len(wanted) >= most:
             return wanted[:most]
@@ -180,7 +180,7 @@ def _may_contain(connection: Connection, text: str) -> sa.ColumnElement[bool]:
 
 def _some(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     status: str,
     label: int | None,
     find: str,
@@ -188,7 +188,7 @@ def _some(
     after: str,
     most: int,
 ) -> list[ItemListing]:
-    mine = [items.c.campaign_id == number]
+    mine = [items.c.campaign_id == campaign_id]
     if text:
         mine.append(_may_contain(connection, text))
     key: sa.ColumnElement[str] | sa.ColumnElement[int]
@@ -201,7 +201,7 @@ def _some(
     if label is not None:
         exported = sa.func.coalesce(items.c.corrected, labels.c.label) == label
         there = items.c.status != ItemStatus.WITHDRAWN
-        where += [labels.c.campaign_id == number, exported, there]
+        where += [labels.c.campaign_id == campaign_id, exported, there]
     if not status and (find or label is not None):
         return _page(connection, [*mine, *where], key, label, most)
     # Query per status so that the index is used.
@@ -255,19 +255,19 @@ class ItemPage(TypedDict):
 
 def page_of_items(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     *,
     label: str = "",
     most: int = PAGE,
     **wish: str,
 ) -> ItemPage:
     """Read a page of :func:`some_items` with classes by name; `label` is a class."""
-    classes = get_campaign(connection, number).classes
+    classes = get_campaign(connection, campaign_id).classes
     if label and label not in classes:
         known = ", ".join(classes)
         raise CrowdtreeError(f"label: expected a class, got {label[:50]!r}; choose from {known}")
     place = classes.index(label) if label else None
-    rows = some_items(connection, number, label=place, most=most, **wish)
+    rows = some_items(connection, campaign_id, label=place, most=most, **wish)
     found: list[JsonObject] = []
     for row in rows:
         given = {"gold": row["gold"], "label": row["label"], "corrected": row["corrected"]}
@@ -335,13 +335,13 @@ class ItemTrace(TypedDict):
     """Every label by hand, and every time one was taken back, with who, when and why."""
 
 
-def item_trace(connection: Connection, number: int, item: int) -> ItemTrace:
+def item_trace(connection: Connection, campaign_id: int, item: int) -> ItemTrace:
     """Read an item with every answer to it and its label."""
     row = connection.execute(
-        sa.select(items).where(items.c.id == item, items.c.campaign_id == number)
+        sa.select(items).where(items.c.id == item, items.c.campaign_id == campaign_id)
     ).one_or_none()
     if row is None:
-        raise NotFound(f"item {item} is not in campaign {number}")
+        raise NotFound(f"item {item} is not in campaign {campaign_id}")
     kept = [
         CURRENT_FATE if name == "fate" else answers.c[name]
         for name in HistoryLine.__annotations__
@@ -384,10 +384,10 @@ def votes_so_far(trace: ItemTrace, questions: Sequence[str]) -> list[Votes]:
     )
 
 
-def items_with_media(connection: Connection, number: int, most: int) -> list[str]:
+def items_with_media(connection: Connection, campaign_id: int, most: int) -> list[str]:
     """Read the columns, as JSON, of items that show a file, without those withdrawn."""
     shows = sa.or_(*(items.c.payload.contains(f'"{name}": "') for name in MEDIA))
-    mine = (items.c.campaign_id == number, items.c.status != ItemStatus.WITHDRAWN)
+    mine = (items.c.campaign_id == campaign_id, items.c.status != ItemStatus.WITHDRAWN)
     query = sa.select(items.c.payload).where(*mine, shows).order_by(items.c.id).limit(most)
     return list(connection.execute(query).scalars())
 
@@ -415,12 +415,12 @@ class Divided(NamedTuple):
     """Votes against the majority, and all votes, by question."""
 
 
-def divided(connection: Connection, number: int) -> Divided:
+def divided(connection: Connection, campaign_id: int) -> Divided:
     """Find where workers disagreed most, among the last few hundred labels."""
     rows = connection.execute(
         sa.select(labels.c.item_id, items.c.task, labels.c.path, labels.c.label)
         .join(items, items.c.id == labels.c.item_id)
-        .where(labels.c.campaign_id == number, items.c.status != ItemStatus.WITHDRAWN)
+        .where(labels.c.campaign_id == campaign_id, items.c.status != ItemStatus.WITHDRAWN)
         .order_by(labels.c.id.desc())
         .limit(RECENT_LABELS)
     ).all()
@@ -444,11 +444,11 @@ def divided(connection: Connection, number: int) -> Divided:
     return Divided(len(rows), [vote for _, _, vote in found[:MAX_DIVIDED]], dict(votes))
 
 
-def last_answer_at(connection: Connection, number: int) -> float | None:
+def last_answer_at(connection: Connection, campaign_id: int) -> float | None:
     """When the last answer came."""
     found = connection.execute(
         sa.select(answers.c.at)
-        .where(answers.c.campaign_id == number)
+        .where(answers.c.campaign_id == campaign_id)
         .order_by(answers.c.id.desc())
         .limit(1)
     ).scalar_one_or_none()

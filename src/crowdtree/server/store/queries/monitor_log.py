@@ -90,10 +90,10 @@ class Tested(NamedTuple):
     the server had estimated it."""
 
 
-def tested(connection: Connection, number: int) -> Tested:
+def tested(connection: Connection, campaign_id: int) -> Tested:
     """Find whose table is tested: the last that an owner or an audit made, else the first."""
     columns = (revisions.c[name] for name in ("number", "after_answer_id", "cause", "reason"))
-    found = sa.select(*columns).where(revisions.c.campaign_id == number)
+    found = sa.select(*columns).where(revisions.c.campaign_id == campaign_id)
     for row in connection.execute(found.order_by(revisions.c.number.desc())):
         if row.cause != Cause.TABLE:
             estimate_at = json.loads(row.reason).get(ESTIMATE_AT, 0)
@@ -101,21 +101,21 @@ def tested(connection: Connection, number: int) -> Tested:
     return Tested(0, 0)
 
 
-def tested_policy(connection: Connection, number: int, revision: int) -> AnyPolicy:
+def tested_policy(connection: Connection, campaign_id: int, revision: int) -> AnyPolicy:
     """Read the policy of a revision; that of the campaign where none was ever made."""
-    mine = (revisions.c.campaign_id == number, revisions.c.number == revision)
+    mine = (revisions.c.campaign_id == campaign_id, revisions.c.number == revision)
     found = sa.select(revisions.c.problem, revisions.c.policy).where(*mine)
     row = connection.execute(found).one_or_none()
     if row is None:
-        return get_campaign(connection, number).make_policy()
+        return get_campaign(connection, campaign_id).make_policy()
     return read_policy(row.problem, row.policy)
 
 
 def lines_after(
-    connection: Connection, number: int, after: int, last: int, most: int = AT_ONCE
+    connection: Connection, campaign_id: int, after: int, last: int, most: int = AT_ONCE
 ) -> list[Line]:
     """Read the next lines of a log, up to one."""
-    return fetch_sorted(connection, LINES, campaign=number, after=after, last=last, most=most)
+    return fetch_sorted(connection, LINES, campaign=campaign_id, after=after, last=last, most=most)
 
 
 class LoggedPast:

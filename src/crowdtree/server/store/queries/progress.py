@@ -41,16 +41,16 @@ class Revision(TypedDict):
     finished_at: float | None
 
 
-def list_revisions(connection: Connection, number: int) -> list[Revision]:
+def list_revisions(connection: Connection, campaign_id: int) -> list[Revision]:
     """List the policies of a campaign, the first one first; none if it was never revised."""
-    get_campaign(connection, number)
-    mine = _SELECTED.where(revisions.c.campaign_id == number)
+    get_campaign(connection, campaign_id)
+    mine = _SELECTED.where(revisions.c.campaign_id == campaign_id)
     return [_read(row) for row in connection.execute(mine.order_by(revisions.c.number))]
 
 
-def last_revision(connection: Connection, number: int) -> Revision | None:
+def last_revision(connection: Connection, campaign_id: int) -> Revision | None:
     """Read the last revision of a campaign, or ``None``."""
-    mine = _SELECTED.where(revisions.c.campaign_id == number)
+    mine = _SELECTED.where(revisions.c.campaign_id == campaign_id)
     row = connection.execute(mine.order_by(revisions.c.number.desc()).limit(1)).one_or_none()
     return None if row is None else _read(row)
 
@@ -168,24 +168,24 @@ class Progress(TypedDict):
     forecast: Forecast
 
 
-def progress(connection: Connection, number: int, now: float) -> Progress:
+def progress(connection: Connection, campaign_id: int, now: float) -> Progress:
     """Sum up a campaign; the cost does not depend on its size."""
-    campaign = get_campaign(connection, number)
+    campaign = get_campaign(connection, campaign_id)
     settings = campaign.settings
-    counts = tally(connection, number)
-    corrected = count_corrected(connection, number)
+    counts = tally(connection, campaign_id)
+    corrected = count_corrected(connection, campaign_id)
     if corrected:
-        counts = _with_corrections(connection, number, counts)
+        counts = _with_corrections(connection, campaign_id, counts)
     items = {name.replace(" ", "_"): counts.get(name, 0) for name in ITEM_STATUSES}
     given = {name.replace(" ", "_"): counts.get(f"fate:{name}", 0) for name in FATES}
     closed = items["labelled"] + items["set_aside"]
     estimated = counts.get("estimated", 0)
-    rate = _rate(connection, number, now)
+    rate = _rate(connection, campaign_id, now)
     left = _answers_left(items, given["counted"], closed)
-    waiting_items = _waiting_items(connection, number)
+    waiting_items = _waiting_items(connection, campaign_id)
     stuck = is_stuck(items, waiting_items)
     return {
-        "id": number,
+        "id": campaign_id,
         "name": campaign.name,
         "status": campaign.status,
         "reason": campaign.reason,
@@ -202,13 +202,13 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
         "price": settings.money.price,
         "budget": settings.money.budget,
         "currency": settings.money.currency,
-        "revision": last_revision(connection, number) if campaign.revision else None,
+        "revision": last_revision(connection, campaign_id) if campaign.revision else None,
         "monitor": monitored(connection, campaign),
         "labels": _labels(campaign.classes, counts),
         "precision": _precision(campaign.classes, counts),
         "nodes": flows(counts, campaign.revision),
-        "workers": _workers(connection, number),
-        "excluded_workers": _excluded_workers(connection, number),
+        "workers": _workers(connection, campaign_id),
+        "excluded_workers": _excluded_workers(connection, campaign_id),
         "forecast": {
             "answers_left": left,
             "answers_per_minute": None if rate is None else 60 * rate,
@@ -219,11 +219,11 @@ def progress(connection: Connection, number: int, now: float) -> Progress:
 
 
 def _with_corrections(
-    connection: Connection, number: int, counts: dict[str, int]
+    connection: Connection, campaign_id: int, counts: dict[str, int]
 ) -> dict[str, int]:
     """Count labels by hand as right, in the place of those of the answers."""
     found = Counter(counts)
-    for row in replaced_labels(connection, number):
+    for row in replaced_labels(connection, campaign_id):
         nanos, place = round(row["error"] * 1e9), row["computed"]
         found.subtract(
             {f"label:{place}": row["items"], f"label_nanos:{place}": nanos, "error_nanos": nanos}
@@ -237,14 +237,14 @@ def is_stuck(items: Mapping[str, int], waiting_items: int) -> bool:
     return 0 < items["new"] + items["open"] <= waiting_items
 
 
-def _waiting_items(connection: Connection, number: int) -> int:
+def _waiting_items(connection: Connection, campaign_id: int) -> int:
     """Count the items that no worker who is present can answer."""
-    found = sa.select(sa.func.count()).where(waiting.c.campaign_id == number)
+    found = sa.select(sa.func.count()).where(waiting.c.campaign_id == campaign_id)
     return int(connection.execute(found).scalar_one())
 
 
-def _excluded_workers(connection: Connection, number: int) -> int:
-    mine = (exclusions.c.campaign_id == number, exclusions.c.lifted_revision.is_(None))
+def _excluded_workers(connection: Connection, campaign_id: int) -> int:
+    mine = (exclusions.c.campaign_id == campaign_id, exclusions.c.lifted_revision.is_(None))
     found = sa.select(sa.func.count(sa.distinct(exclusions.c.worker_id))).where(*mine)
     return int(connection.execute(found).scalar_one())
 
@@ -258,11 +258,11 @@ def _answers_left(items: dict[str, int], counted: int, closed: int) -> float | N
     return per_item * (items["new"] + items["open"] / 2) if unfinished else 0.0
 
 
-def _rate(connection: Connection, number: int, now: float) -> float | None:
+def _rate(connection: Connection, campaign_id: int, now: float) -> float | None:
     """Answers per second over the last few hundred."""
     rows = (
         sa.select(answers.c.at)
-        .where(answers.c.campaign_id == number)
+        .where(answers.c.campaign_id == campaign_id)
         .order_by(answers.c.id.desc())
         .limit(RECENT)
     )
@@ -285,10 +285,10 @@ def _precision(classes: Sequence[str], counts: dict[str, int]) -> dict[str, floa
     return found
 
 
-def _workers(connection: Connection, number: int) -> dict[str, int]:
+def _workers(connection: Connection, campaign_id: int) -> dict[str, int]:
     rows = connection.execute(
         sa.select(workers.c.status, sa.func.count().label("workers"))
-        .where(workers.c.campaign_id == number)
+        .where(workers.c.campaign_id == campaign_id)
         .group_by(workers.c.status)
     )
     found: dict[str, int] = {row.status: row.workers for row in rows}

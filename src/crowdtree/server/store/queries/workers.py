@@ -38,12 +38,14 @@ class ExclusionRow(TypedDict):
 
 
 def list_exclusions(
-    connection: Connection, number: int, worker: int | None = None
+    connection: Connection, campaign_id: int, worker: int | None = None
 ) -> list[ExclusionRow]:
     """List the exclusions of a campaign or of one of its workers, the first one first."""
-    get_campaign(connection, number)
+    get_campaign(connection, campaign_id)
     columns = (exclusions.c[name] for name in ExclusionRow.__annotations__)
-    query = sa.select(*columns).where(exclusions.c.campaign_id == number).order_by(exclusions.c.id)
+    query = (
+        sa.select(*columns).where(exclusions.c.campaign_id == campaign_id).order_by(exclusions.c.id)
+    )
     if worker is not None:
         query = query.where(exclusions.c.worker_id == worker)
     return [cast(ExclusionRow, dict(row._mapping)) for row in connection.execute(query)]
@@ -111,23 +113,27 @@ def _facts(row: sa.Row[tuple[object, ...]], problem: Problem) -> WorkerFacts:
     return cast(WorkerFacts, found | {"reliability": expected_right(problem, row.skill)})
 
 
-def get_worker(connection: Connection, number: int, worker: int, problem: Problem) -> WorkerFacts:
+def get_worker(
+    connection: Connection, campaign_id: int, worker: int, problem: Problem
+) -> WorkerFacts:
     """Read a worker of a campaign."""
     row = connection.execute(
-        sa.select(workers, EXCLUDED).where(workers.c.id == worker, workers.c.campaign_id == number)
+        sa.select(workers, EXCLUDED).where(
+            workers.c.id == worker, workers.c.campaign_id == campaign_id
+        )
     ).one_or_none()
     if row is None:
-        raise NotFound(f"worker {worker} is not in campaign {number}")
+        raise NotFound(f"worker {worker} is not in campaign {campaign_id}")
     return _facts(row, problem)
 
 
 def listed_workers(
-    connection: Connection, number: int, problem: Problem, after: int = 0
+    connection: Connection, campaign_id: int, problem: Problem, after: int = 0
 ) -> list[WorkerFacts]:
     """List workers by id, up to `MAX_LISTED` after an id."""
     rows = connection.execute(
         sa.select(workers, EXCLUDED)
-        .where(workers.c.campaign_id == number, workers.c.id > after)
+        .where(workers.c.campaign_id == campaign_id, workers.c.id > after)
         .order_by(workers.c.id)
         .limit(MAX_LISTED)
     )
@@ -136,7 +142,7 @@ def listed_workers(
 
 def some_workers(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     problem: Problem,
     *,
     sort: str = "answers",
@@ -146,7 +152,7 @@ def some_workers(
     """Read a page of workers, in one of `WORKER_ORDERS`."""
     rows = connection.execute(
         sa.select(workers, EXCLUDED)
-        .where(workers.c.campaign_id == number)
+        .where(workers.c.campaign_id == campaign_id)
         .order_by(WORKER_ORDERS[sort], workers.c.id)
         .offset(skip)
         .limit(most)
@@ -154,12 +160,12 @@ def some_workers(
     return [_facts(row, problem) for row in rows]
 
 
-def paused_workers(connection: Connection, number: int) -> int:
+def paused_workers(connection: Connection, campaign_id: int) -> int:
     """Count workers whom the server paused."""
     return int(
         connection.execute(
             sa.select(sa.func.count()).where(
-                workers.c.campaign_id == number,
+                workers.c.campaign_id == campaign_id,
                 workers.c.status == "paused",
                 workers.c.reason.in_([reason for reason in WorkerReason if reason.by_server]),
             )
@@ -167,9 +173,9 @@ def paused_workers(connection: Connection, number: int) -> int:
     )
 
 
-def any_trusted(connection: Connection, number: int) -> bool:
+def any_trusted(connection: Connection, campaign_id: int) -> bool:
     """Whether the owner has invited somebody by a personal link, or vouched for somebody."""
-    mine = (workers.c.campaign_id == number, workers.c.status != "blocked")
+    mine = (workers.c.campaign_id == campaign_id, workers.c.status != "blocked")
     trusted = sa.exists().where(*mine, workers.c.known.in_(("invited", "owner")))
     return bool(connection.execute(sa.select(trusted)).scalar_one())
 
@@ -217,9 +223,9 @@ class WorkerAnswer(TypedDict):
     label: int | None
 
 
-def worker_log(connection: Connection, number: int, worker: int) -> list[WorkerAnswer]:
+def worker_log(connection: Connection, campaign_id: int, worker: int) -> list[WorkerAnswer]:
     """Read a worker's last answers, the newest first."""
-    get_campaign(connection, number)
+    get_campaign(connection, campaign_id)
     rows = connection.execute(
         sa.select(
             answers.c.id,
@@ -235,7 +241,7 @@ def worker_log(connection: Connection, number: int, worker: int) -> list[WorkerA
         )
         .join(items, items.c.id == answers.c.item_id)
         .outerjoin(labels, labels.c.item_id == answers.c.item_id)
-        .where(answers.c.worker_id == worker, answers.c.campaign_id == number)
+        .where(answers.c.worker_id == worker, answers.c.campaign_id == campaign_id)
         .order_by(answers.c.id.desc())
         .limit(LAST_ANSWERS)
     )

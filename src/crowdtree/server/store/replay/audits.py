@@ -33,13 +33,13 @@ from crowdtree.server.store.replay.items import same
 from crowdtree.server.store.types import ItemStatus
 
 
-def check_audits(connection: Connection, number: int, classes: list[str]) -> Iterator[str]:
+def check_audits(connection: Connection, campaign_id: int, classes: list[str]) -> Iterator[str]:
     """Recompute every draw and claim of the audits of a campaign; find labels that differ.
 
     Labels that are older than the current audit must be those that it covers; newer ones only make
     it out of date.
     """
-    found = read_audits(connection, number)
+    found = read_audits(connection, campaign_id)
     for row in found:
         drawn = read_checks(connection, row.id, classes)
         try:
@@ -102,23 +102,23 @@ PARTS = ("answers", "items", "keys", "alarms")
 TOLERANCE = 1e-6
 
 
-def check_monitor(connection: Connection, number: int) -> Iterator[str]:
+def check_monitor(connection: Connection, campaign_id: int) -> Iterator[str]:
     """Replay the log up to where the monitor has read it, and compare."""
     row = connection.execute(
-        sa.select(monitors).where(monitors.c.campaign_id == number)
+        sa.select(monitors).where(monitors.c.campaign_id == campaign_id)
     ).one_or_none()
     if row is None or not row.state:
         return
     stored = json.loads(row.state)
     after = connection.execute(
         sa.select(revisions.c.after_answer_id).where(
-            revisions.c.campaign_id == number, revisions.c.number == row.tested
+            revisions.c.campaign_id == campaign_id, revisions.c.number == row.tested
         )
     ).scalar_one_or_none()
-    past = LoggedPast(connection, number, Tested(row.tested, after or 0))
-    monitor = Monitor(tested_policy(connection, number, row.tested), past=past)
+    past = LoggedPast(connection, campaign_id, Tested(row.tested, after or 0))
+    monitor = Monitor(tested_policy(connection, campaign_id, row.tested), past=past)
     position = past.after
-    while lines := lines_after(connection, number, position, stored["position"]):
+    while lines := lines_after(connection, campaign_id, position, stored["position"]):
         for line in lines:
             take(monitor, past, line)
         position = lines[-1].id

@@ -52,7 +52,7 @@ class Verification(TypedDict):
 
 
 def verify(
-    connection: Connection, number: int, report: Report | None = None, *, together: bool = True
+    connection: Connection, campaign_id: int, report: Report | None = None, *, together: bool = True
 ) -> Verification:
     """Fold the log of every item of a campaign and compare it with the database.
 
@@ -70,31 +70,31 @@ def verify(
     """
     damage = check_file(connection)
     if damage:
-        return _result(number, damage)
-    campaign = load_campaign(connection, number)
-    differences = list(check_references(connection, number))
+        return _result(campaign_id, damage)
+    campaign = load_campaign(connection, campaign_id)
+    differences = list(check_references(connection, campaign_id))
     lost = _lost_revisions(connection, campaign)
     if lost:
-        return _result(number, [*differences, lost])
+        return _result(campaign_id, [*differences, lost])
     differences += _last_revision(connection, campaign)
     differences += _exclusions(campaign)
-    past = Revisions(campaign, partial(policy_of_revision, connection, number))
-    done = not exists(connection, sql.REVISING, campaign=number)
-    sums, truths = Sums(campaign), checked_truths(connection, number)
+    past = Revisions(campaign, partial(policy_of_revision, connection, campaign_id))
+    done = not exists(connection, sql.REVISING, campaign=campaign_id)
+    sums, truths = Sums(campaign), checked_truths(connection, campaign_id)
     check = _Items(connection, Histories(campaign, truths), past, done, sums)
-    total = sum(tally(connection, number).get(status, 0) for status in ITEM_STATUSES)
-    for rows in item_pages(connection, number):
+    total = sum(tally(connection, campaign_id).get(status, 0) for status in ITEM_STATUSES)
+    for rows in item_pages(connection, campaign_id):
         with _without_collector():
             differences += check.page(rows, together and not differences)
         if report is not None:
             report(sums.items, total)
     sums.close()
-    if sums.finished and not exists(connection, FINISH_NOTED, campaign=number):
+    if sums.finished and not exists(connection, FINISH_NOTED, campaign=campaign_id):
         differences.append("items were labelled by a finish that is not in the activity log")
     differences += check_sums(connection, campaign, sums)
-    differences += check_audits(connection, number, list(campaign.problem.classes))
-    differences += check_monitor(connection, number)
-    return _result(number, differences, sums)
+    differences += check_audits(connection, campaign_id, list(campaign.problem.classes))
+    differences += check_monitor(connection, campaign_id)
+    return _result(campaign_id, differences, sums)
 
 
 def _result(number: int, differences: list[str], sums: Sums | None = None) -> Verification:

@@ -201,7 +201,7 @@ def load_campaign(connection: Connection, campaign_id: int) -> ServedCampaign:
     )
 
 
-def _levels(connection: Connection, number: int) -> list[Level]:
+def _levels(connection: Connection, campaign_id: int) -> list[Level]:
     """Read the levels of the tables of a campaign."""
-    rows = fetch(connection, sql.REASONS, campaign=number)
+    rows = fetch(connection, sql.REASONS, campaign=campaign_id)
     return [Level(row.number, *json.loads(row.reason)["level"]) for row in rows]

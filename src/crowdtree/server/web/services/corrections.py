@@ -52,7 +52,7 @@ def reopen_items(store: Store, number: int, tasks: Sequence[str] | None) -> Reop
 
 
 def _reopen(store: Store, number: int, ids: list[int] | None) -> int:
-    return store.write(partial(items.reopen, number=number, now=store.clock(), ids=ids))
+    return store.write(partial(items.reopen, campaign_id=number, now=store.clock(), ids=ids))
 
 
 def withdraw_items(store: Store, number: int, tasks: Sequence[str], reason: str = "") -> Withdrawn:
@@ -62,7 +62,7 @@ def withdraw_items(store: Store, number: int, tasks: Sequence[str], reason: str 
     count = 0
     for start in range(0, len(ids), AT_ONCE):
         some, now = ids[start : start + AT_ONCE], store.clock()
-        made = partial(items.withdraw, number=number, ids=some, now=now, reason=reason)
+        made = partial(items.withdraw, campaign_id=number, ids=some, now=now, reason=reason)
         count += store.write(made)
     return {"campaign": number, "withdrawn": count}
 
@@ -82,7 +82,9 @@ def correct_labels(
     made: items.LabelledByHand = {"campaign": number, "corrected": 0, "undone": 0, "opened": 0}
     rest = iter(wanted.items())
     while some := dict(islice(rest, AT_ONCE)):
-        done = partial(items.correct, number=number, wanted=some, now=store.clock(), reason=reason)
+        done = partial(
+            items.correct, campaign_id=number, wanted=some, now=store.clock(), reason=reason
+        )
         found = store.write(done)
         made["corrected"] += found["corrected"]
         made["undone"] += found["undone"]
