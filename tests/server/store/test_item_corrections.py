@@ -13,10 +13,9 @@ import sqlalchemy as sa
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.reasons import CampaignReason
-from crowdtree.server.rules.held_labels import HeldLabels
 from crowdtree.server.rules.runner import Runner
 from crowdtree.server.rules.stalled_items import StalledItems
-from crowdtree.server.rules.trust import Trust
+from crowdtree.server.rules.trust import HeldLabels, Trust
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.store import Next, NotFound
 from crowdtree.server.store.audits import checking

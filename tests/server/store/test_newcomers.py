@@ -21,10 +21,9 @@ from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.reasons import CampaignReason, WorkerReason
 from crowdtree.server.rules import finishing
 from crowdtree.server.rules.finishing import Finishing
-from crowdtree.server.rules.held_labels import HeldLabels
 from crowdtree.server.rules.runner import Runner
 from crowdtree.server.rules.stalled_items import AWAY_SECONDS, Findings, StalledItems
-from crowdtree.server.rules.trust import Trust
+from crowdtree.server.rules.trust import HeldLabels, Trust
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.store import ExpireLeases, Next, Store, Submit, tokens
 from crowdtree.server.store.corrections.exclusions import exclude, include

@@ -527,7 +527,9 @@ def test_an_item_that_a_process_opens_under_the_old_policy_is_revised_by_its_fir
         game.revise(STRICT)
         game.finish_revision()
         cache = game.store.writer_of(Next).cache
-        cache.campaigns[game.number] = replace(before, version=served(game).version)
+        cache.campaigns[game.number] = replace(
+            before, row=replace(before.row, version=served(game).version)
+        )
         lease = game.store.ask(Next(game.workers[0]))["task"]["lease"]
         cache.campaigns.clear()
         opened = sa.select(items.c.revision).where(items.c.status == 1)

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from crowdtree.server.rules.finishing import Budget, Finishing
-from crowdtree.server.rules.held_labels import HeldLabels
 from crowdtree.server.rules.reliability import Reliability
 from crowdtree.server.rules.revised_items import RevisedItems
 from crowdtree.server.rules.rule import Rule
 from crowdtree.server.rules.stalled_items import StalledItems
-from crowdtree.server.rules.trust import Trust
+from crowdtree.server.rules.trust import HeldLabels, Trust
 from crowdtree.server.rules.wrong_table import WrongTable
 from crowdtree.server.store import Store, Unavailable
 from crowdtree.server.store.serving.campaign import ServingCache

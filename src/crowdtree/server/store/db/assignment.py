@@ -1,9 +1,10 @@
 """Searching for questions and handing them out: what to find, and how leases are written.
 
-The search never waits: it locks nothing, and rows that another process has locked or changed by the
-time the leases are written are left out. On PostgreSQL, where every statement is a round trip to
-another process, one query finds candidates for all workers and one statement writes all leases. On
-SQLite a statement is a function call, so each worker has statements of their own.
+The search never waits: rows that another process has locked are left out. On PostgreSQL, where a
+statement is a round trip to another process, one query finds candidates for all workers, without
+locking them, and one statement writes all leases. Those who get nothing in this way, because others
+took what was found, and all workers on SQLite, where a statement is a function call, are served one
+by one.
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ class Offer(NamedTuple):
     item_id: int
     question: int
     needed: int
+    task: str = ""
+    payload: str = ""
 
 
 class NewItem(NamedTuple):
@@ -78,6 +81,8 @@ class NewItem(NamedTuple):
 
     campaign_id: int
     item_id: int
+    task: str = ""
+    payload: str = ""
 
 
 class NewLease(NamedTuple):
@@ -96,6 +101,8 @@ class NewLease(NamedTuple):
     """Which lease of the open question it is, from 1 on."""
     needed: int = 0
     """How many there may be."""
+    task: str = ""
+    payload: str = ""
 
 
 class Rest(NamedTuple):
@@ -180,67 +187,72 @@ TAKE_BACK = Sql(
 
 _OFFER = f"""SELECT CAST({{worker_id}} AS BIGINT) AS worker_id, {{kind}} AS kind,
     open_questions.id, open_questions.item_id, open_questions.question, open_questions.needed
-    FROM open_questions WHERE open_questions.campaign_id = {{campaign_id}} AND {{which}}
+    {{more}} WHERE open_questions.campaign_id = {{campaign_id}} AND {{which}}
     AND open_questions.known_only <= {{known}}
     AND NOT EXISTS (SELECT 1 FROM leases WHERE leases.item_id = open_questions.item_id
         AND leases.worker_id = {{worker_id}} AND {TAKEN} AND {AGAIN.format(people="{people}")})
-    ORDER BY open_questions.id LIMIT :most"""
+    ORDER BY open_questions.id LIMIT"""
 _KINDS = (
     "open_questions.question = {question} AND open_questions.id > {after}",
-    "open_questions.id > {after_any} AND {wide}",
+    "open_questions.id > {after_any}",
 )
 
 
-def _offer(kind: int, prefix: str) -> str:
+def _offer(kind: int, more: str, prefix: str) -> str:
     """Write the search for a kind of offers; the seeker's columns are parameters, or those of r."""
     columns = {name: prefix + name for name in Seeker._fields}
-    return _OFFER.format(kind=kind, which=_KINDS[kind].format(**columns), **columns)
+    return _OFFER.format(kind=kind, which=_KINDS[kind].format(**columns), more=more, **columns)
 
 
-OFFERS_FOR_ONE = [Query(Offer, _offer(kind, ":")) for kind in (0, 1)]
+_WITH_ITEM = """, items.task, items.payload
+    FROM open_questions JOIN items ON items.id = open_questions.item_id"""
+OFFER_FOR_ONE = tuple(
+    Query(Offer, f"{_offer(kind, _WITH_ITEM, ':')} 1 {{skip open_questions, items}}")
+    for kind in (0, 1)
+)
+NEW_ITEM_FOR_ONE = Query(
+    NewItem,
+    f"""SELECT campaign_id, id AS item_id, task, payload FROM items
+    WHERE campaign_id = :campaign_id AND status = {ItemStatus.NEW:d}
+    ORDER BY id LIMIT 1 {{skip items}}""",
+)
+_ALONE = ", '' AS task, '' AS payload FROM open_questions"
 OFFERS = Query(
     Offer,
     f"""WITH r AS MATERIALIZED (SELECT * FROM json_to_recordset(:rows::json) AS
         r(worker_id bigint, campaign_id bigint, question int, after bigint, after_any bigint,
         people int, known int, wide boolean))
-    SELECT o.* FROM r CROSS JOIN LATERAL ({_offer(0, "r.")}) o
+    SELECT o.* FROM r CROSS JOIN LATERAL ({_offer(0, _ALONE, "r.")} :most) o
     UNION ALL
-    SELECT o.* FROM r CROSS JOIN LATERAL ({_offer(1, "r.")}) o
+    SELECT o.* FROM r CROSS JOIN LATERAL ({_offer(1, _ALONE, "r.")} :most) o WHERE r.wide
     ORDER BY 1, 2, 3""",
-)
-NEW_ITEMS_OF_ONE = Query(
-    NewItem,
-    f"""SELECT campaign_id, id AS item_id FROM items WHERE campaign_id = :campaign
-    AND status = {ItemStatus.NEW:d} ORDER BY id LIMIT :most""",
 )
 NEW_ITEMS = Query(
     NewItem,
-    f"""SELECT c.id AS campaign_id, i.id AS item_id FROM campaigns c
+    f"""SELECT c.id AS campaign_id, i.id AS item_id, '' AS task, '' AS payload FROM campaigns c
     CROSS JOIN LATERAL (SELECT items.id FROM items WHERE items.campaign_id = c.id
         AND items.status = {ItemStatus.NEW:d} ORDER BY items.id LIMIT :most) i
     WHERE c.id IN :ids ORDER BY 1, 2""",
 )
 
 
-def find(
+def find_for_all(
     connection: Connection, seekers: Sequence[Seeker], most: int
 ) -> tuple[list[Offer], list[NewItem]]:
-    """Find open questions for workers, at most so many for each, and new items."""
-    if not is_sqlite(connection):
-        rows = json.dumps([seeker._asdict() for seeker in seekers])
-        campaigns = sorted({seeker.campaign_id for seeker in seekers})
-        offers = send(connection, OFFERS, rows=rows, most=most)
-        items = send(connection, NEW_ITEMS, ids=campaigns, most=most)
-        return offers.rows(), items.rows()
-    found, new = list[Offer](), list[NewItem]()
-    for seeker in seekers:
-        mine: list[Offer] = []
-        for statement in OFFERS_FOR_ONE[: 1 + seeker.wide]:
-            mine = mine or fetch(connection, statement, **seeker._asdict(), most=most)
-        found += mine
-        if not mine:
-            new += fetch(connection, NEW_ITEMS_OF_ONE, campaign=seeker.campaign_id, most=most)
-    return found, new
+    """Find open questions for workers, at most so many for each, and new items (PostgreSQL)."""
+    rows = json.dumps([seeker._asdict() for seeker in seekers])
+    campaigns = sorted({seeker.campaign_id for seeker in seekers})
+    offers = send(connection, OFFERS, rows=rows, most=most)
+    items = send(connection, NEW_ITEMS, ids=campaigns, most=most)
+    return offers.rows(), items.rows()
+
+
+def find_for_one(connection: Connection, seeker: Seeker) -> tuple[list[Offer], list[NewItem]]:
+    """Find the first open question for a worker, or a new item, and lock it."""
+    for statement in OFFER_FOR_ONE[: 1 + seeker.wide]:
+        if offers := fetch(connection, statement, **seeker._asdict()):
+            return offers, []
+    return [], fetch(connection, NEW_ITEM_FOR_ONE, campaign_id=seeker.campaign_id)
 
 
 # ------------------------------------------------------------------------------ handing out
@@ -351,8 +363,7 @@ def _take(
 
 def add_lease(connection: Connection, lease: NewLease, now: float) -> Grant | None:
     """Write a lease; a worker whose lease on this question has expired gets the same one again."""
-    item = fetch_one(connection, sql.ITEM, id=lease.item_id)
     key = fetch_one(connection, ADD_LEASE, **lease._asdict(), now=now)
-    if item is None or key is None:
+    if key is None:
         return None
-    return Grant(*key, lease.worker_id, *item[:1], lease.question, *item[1:])
+    return Grant(*key, lease.worker_id, lease.item_id, lease.question, lease.task, lease.payload)

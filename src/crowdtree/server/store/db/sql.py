@@ -14,16 +14,12 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cached_property
 from itertools import starmap
-from operator import itemgetter
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from sqlalchemy.engine import Connection, Engine
 
 Values = Mapping[str, object]
-PIECE = 2000
-PACK = 500
 
 
 class Row(Protocol):
@@ -75,13 +71,6 @@ class Query(Sql, Generic[R]):
         super().__init__(text)
         self.row = row
 
-    @cached_property
-    def packed(self) -> str:
-        """The statement for SQLite with the rows as JSON, many per row, in any order."""
-        columns = ", ".join(cast(Any, self.row)._fields)
-        numbered = f"SELECT *, row_number() OVER () / {PACK} AS pack FROM ({self.sqlite})"
-        return f"SELECT json_group_array(json_array({columns})) FROM ({numbered}) GROUP BY pack"
-
 
 class Many(Sql):
     """A statement that runs for many rows at once.
@@ -121,10 +110,6 @@ class Cursor(Protocol):
 
     def fetchall(self) -> list[tuple[object, ...]]:
         """Fetch the remaining rows."""
-        ...
-
-    def fetchmany(self, size: int, /) -> list[tuple[object, ...]]:
-        """Fetch some more rows."""
         ...
 
     def fetchone(self) -> tuple[object, ...] | None:
@@ -208,21 +193,6 @@ def fetch(connection: Connection, query: Query[R], **values: object) -> list[R]:
     return send(connection, query, **values).rows()
 
 
-def fetch_sorted(connection: Connection, query: Query[R], **values: Any) -> list[R]:
-    """Run a query beside requests and fetch all rows, sorted by their first column.
-
-    After each row the driver of SQLite lets another thread go on and waits until that one pauses,
-    which takes longer than the query. So it gets some hundred rows at a time.
-    """
-    if not is_sqlite(connection):
-        rows: list[Any] = fetch(connection, query, **values)
-        return sorted(rows, key=itemgetter(0))
-    packs = _driver(connection).execute(query.packed, values).fetchall()
-    found = [row for (pack,) in packs for row in json.loads(cast(str, pack))]
-    found.sort(key=itemgetter(0))
-    return list(starmap(query.row, found))
-
-
 def fetch_one(connection: Connection, query: Query[R], **values: object) -> R | None:
     """Run a query and fetch the first row, or ``None``."""
     found = _run(connection, query, values).fetchone()
@@ -232,15 +202,6 @@ def fetch_one(connection: Connection, query: Query[R], **values: object) -> R | 
 def fetch_ids(connection: Connection, sql: Sql, **values: object) -> list[int]:
     """Run a statement that selects one id per row, and fetch the ids."""
     return [cast(int, number) for (number,) in _run(connection, sql, values).fetchall()]
-
-
-def fetch_pieces(
-    connection: Connection, sql: Sql, **values: object
-) -> Iterator[list[tuple[object, ...]]]:
-    """Run a statement and fetch its rows as plain tuples, some thousands at a time."""
-    cursor = _run(connection, sql, values)
-    while rows := cursor.fetchmany(PIECE):
-        yield rows
 
 
 def exists(connection: Connection, sql: Sql, **values: object) -> bool:

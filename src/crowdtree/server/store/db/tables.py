@@ -129,7 +129,7 @@ exclusions = sa.Table(
 # What the answers say about the table of a campaign. Written only by
 # crowdtree.server.rules.wrong_table; it follows from the log and the revisions. `last_answer_id` is
 # the last line that was read, `tested` the number of the revision whose table is tested, `state`
-# what the monitor has computed from the lines so far (crowdtree.server.store.replay.audits checks
+# what the monitor has computed from the lines so far (crowdtree.server.store.replay.verify checks
 # it).
 monitors = sa.Table(
     "monitors",

@@ -26,7 +26,6 @@ from crowdtree.server.store.db.sql import (
     exists,
     fetch,
     fetch_ids,
-    fetch_sorted,
 )
 from crowdtree.server.store.db.statements import EXCLUSIONS
 from crowdtree.server.store.db.tables import revisions
@@ -115,7 +114,7 @@ def lines_after(
     connection: Connection, campaign_id: int, after: int, last: int, most: int = AT_ONCE
 ) -> list[Line]:
     """Read the next lines of a log, up to one."""
-    return fetch_sorted(connection, LINES, campaign=campaign_id, after=after, last=last, most=most)
+    return fetch(connection, LINES, campaign=campaign_id, after=after, last=last, most=most)
 
 
 class LoggedPast:

@@ -23,9 +23,9 @@ from crowdtree.campaign.events import Outcome
 from crowdtree.core.problem import DASH
 from crowdtree.server.store.db import assignment as search
 from crowdtree.server.store.db import statements as sql
-from crowdtree.server.store.db.assignment import Grant, HeldTask, NewLease, Offer, Rest
+from crowdtree.server.store.db.assignment import Grant, HeldTask, NewItem, NewLease, Offer, Rest
 from crowdtree.server.store.db.campaign_row import flow
-from crowdtree.server.store.db.sql import exists, fetch, is_sqlite, run, send
+from crowdtree.server.store.db.sql import exists, fetch, fetch_one, is_sqlite, run, send
 from crowdtree.server.store.db.statements import Lease, Worker
 from crowdtree.server.store.errors import Refused
 from crowdtree.server.store.serving.campaign import ServedCampaign, questions_of
@@ -43,8 +43,6 @@ from crowdtree.server.store.types import ItemStatus, LeaseState, lease_token
 
 GOLD_TRIES = 5
 MAX_OFFERS = 10
-MAX_TRIES = 3
-"""How often questions are looked for that another process then takes first."""
 SEARCH_AGAIN_SECONDS = 2.0
 SEARCH_SHARE = 50
 """A full search is repeated after this many times its own duration."""
@@ -71,20 +69,21 @@ class Turn:
         """How many questions the worker still holds."""
         return sum(row.expires_at >= self.now for row in self.held)
 
-    def lease(self, item_id: int, question: int, offer: Offer | None = None) -> NewLease:
+    def lease(self, item_id: int, question: int, task: str, payload: str) -> NewLease:
         """The lease of a question."""
         campaign = self.campaign
-        found = NewLease(
+        return NewLease(
             worker_id=self.worker.id,
             campaign_id=campaign.id,
             item_id=item_id,
             question=question,
             nonce=secrets.token_hex(8),
             expires_at=self.now + lease_seconds(campaign.settings, self.worker.lapses),
-            people=campaign.settings.min_people_before_repeat,
+            people=campaign.people_before_repeat,
             revision=campaign.revision,
+            task=task,
+            payload=payload,
         )
-        return found if offer is None else found._replace(offer=offer.id, needed=offer.needed)
 
 
 def assign_all(unit: UnitOfWork, requests: Sequence[Next], others: Iterable[str] = ()) -> None:
@@ -134,9 +133,9 @@ def _assign(unit: UnitOfWork, turns: Sequence[Turn]) -> None:
             turn.request.result = _nothing(unit, campaign, reason)
         elif not (_is_gold_turn(unit, turn) and _hand_out_gold(unit, turn)):
             seeking.append(turn)
-    lost = seeking
-    for _ in range(1 if is_sqlite(unit.connection) else MAX_TRIES):
-        lost = _search(unit, lost)
+    # On SQLite nobody else writes meanwhile. Elsewhere others may take what was found.
+    for turn in seeking if is_sqlite(unit.connection) else _search(unit, seeking):
+        _search(unit, [turn], alone=True)
     _search_all(unit, [turn for turn in seeking if turn.request.result is None])
     for turn in seeking:
         if turn.request.result is None:
@@ -280,15 +279,23 @@ def _gold_question(
 
 def _lease(unit: UnitOfWork, turn: Turn, item_id: int, question: int) -> bool:
     """Hand out a question that is not an open one."""
-    lease = turn.lease(item_id, question)
+    item = fetch_one(unit.connection, sql.ITEM, id=item_id)
+    if item is None:
+        return False
+    lease = turn.lease(*item[:1], question, *item[1:])
     return _hand_out(unit, turn, search.add_lease(unit.connection, lease, unit.now))
 
 
 # -------------------------------------------------------------------------------- items
 
 
-def _search(unit: UnitOfWork, turns: Sequence[Turn], from_start: bool = False) -> list[Turn]:
-    """Look for a question for each worker; returns those for whom something else may be left."""
+def _search(
+    unit: UnitOfWork, turns: Sequence[Turn], alone: bool = False, from_start: bool = False
+) -> list[Turn]:
+    """Look for a question for each worker; returns those for whom something else may be left.
+
+    A worker who is served `alone` gets the first that nobody else has locked.
+    """
     turns = [turn for turn in turns if not _refusal(unit, turn)]
     if not turns:
         return []
@@ -304,17 +311,21 @@ def _search(unit: UnitOfWork, turns: Sequence[Turn], from_start: bool = False) -
                 question=preferred,
                 after=0 if from_start else positions.get((worker.id, preferred), 0),
                 after_any=0 if from_start else positions.get((worker.id, ANY), 0),
-                people=turn.campaign.settings.min_people_before_repeat,
+                people=turn.campaign.people_before_repeat,
                 known=int(bool(worker.known)),
                 wide=wide,
             )
         )
-    offers, new = search.find(unit.connection, seekers, min(len(turns), MAX_OFFERS))
+    if alone:
+        offers, new = search.find_for_one(unit.connection, seekers[0])
+    else:
+        most = min(len(turns), MAX_OFFERS)
+        offers, new = search.find_for_all(unit.connection, seekers, most)
     assignment = _Assignment()
     for offer in offers:
         assignment.offers[offer.worker_id].append(offer)
     for item in new:
-        assignment.new[item.campaign_id].append(item.item_id)
+        assignment.new[item.campaign_id].append(item)
     for turn in turns:
         for offer in reversed(assignment.offers[turn.worker.id]):  # the first of each kind counts
             question = ANY if offer.kind else turn.worker.preferred
@@ -338,11 +349,11 @@ class _Assignment:
 
     offers: defaultdict[int, list[Offer]] = field(default_factory=lambda: defaultdict(list))
     """Open questions by worker."""
-    new: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    new: defaultdict[int, list[NewItem]] = field(default_factory=lambda: defaultdict(list))
     """New items by campaign."""
     leases: list[NewLease] = field(default_factory=list)
     used: Counter[int] = field(default_factory=Counter)
-    started: dict[int, tuple[ServedCampaign, list[int]]] = field(default_factory=dict)
+    started: dict[NewItem, tuple[ServedCampaign, list[int]]] = field(default_factory=dict)
     """Items that are started, with the questions that are still to be handed out."""
     prices: Counter[int] = field(default_factory=Counter)
     """What the leases may cost, by campaign."""
@@ -361,8 +372,10 @@ class _Assignment:
         for offer in self.offers[turn.worker.id]:
             if self.used[offer.id] < offer.needed:
                 self.used[offer.id] += 1
-                lease = turn.lease(offer.item_id, offer.question, offer)
-                self.leases.append(lease._replace(place=self.used[offer.id]))
+                lease = turn.lease(offer.item_id, offer.question, offer.task, offer.payload)
+                place = self.used[offer.id]
+                lease = lease._replace(offer=offer.id, place=place, needed=offer.needed)
+                self.leases.append(lease)
                 return True
         campaign, new = turn.campaign, self.new.get(turn.campaign.id)
         for item, (other, left) in self.started.items():
@@ -374,18 +387,18 @@ class _Assignment:
         self.started[new.pop(0)] = campaign, left
         return True
 
-    def _ask(self, turn: Turn, item: int, left: list[int]) -> bool:
+    def _ask(self, turn: Turn, item: NewItem, left: list[int]) -> bool:
         question = next((q for q in left if turn.worker.may_answer(q)), None)
         if question is None:
             return False
         left.remove(question)
-        self.leases.append(turn.lease(item, question))
+        self.leases.append(turn.lease(item.item_id, question, item.task, item.payload))
         return True
 
     def rest(self) -> list[Rest]:
         """Questions of the started items that are still to be handed out."""
         return [
-            Rest(campaign.id, item, question, left.count(question))
+            Rest(campaign.id, item.item_id, question, left.count(question))
             for item, (campaign, left) in self.started.items()
             for question in dict.fromkeys(left)
         ]
@@ -393,7 +406,7 @@ class _Assignment:
     def count_started(self, unit: UnitOfWork, granted: set[int]) -> None:
         """Count the items that were started."""
         for item, (campaign, left) in self.started.items():
-            if item in granted:
+            if item.item_id in granted:
                 unit.opened[campaign.id] += len(left)
                 unit.count(campaign.id, ItemStatus.NEW.label, -1)
                 unit.count(campaign.id, ItemStatus.OPEN.label)
@@ -410,8 +423,8 @@ def _search_all(unit: UnitOfWork, turns: Sequence[Turn]) -> None:
         last, took = scanned.get(turn.worker.id, (-1e9, 0.0))
         if begin - last >= max(SEARCH_AGAIN_SECONDS, SEARCH_SHARE * took):
             due.append(turn)
-    _search(unit, due, from_start=True)
     for turn in due:
+        _search(unit, [turn], alone=True, from_start=True)
         if turn.request.result is None and not _refusal(unit, turn):
             _other_question(unit, turn)
         scanned[turn.worker.id] = (begin, (time.monotonic() - begin) / len(due))

@@ -48,6 +48,7 @@ class ServedCampaign:
         self.rules = row.settings.rules
         self.price = row.settings.money.price_micros
         """Of an answer, in millionths."""
+        self.people_before_repeat = row.settings.min_people_before_repeat
 
     @property
     def problem(self) -> Problem:

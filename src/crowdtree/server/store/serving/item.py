@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 from crowdtree.campaign import events as ev
@@ -149,6 +149,8 @@ class LoadedItem:
     pending: list[int] = field(default_factory=list)
     """Places of the answers and skips that this transaction has added, among its answers."""
     changed: bool = False
+    moves: Counter[str] = field(default_factory=Counter)
+    """What this transaction changes of the tallies of the present tree."""
     needed: Counter[int] | None = None
     """What the open questions should be; `None` until that was computed."""
     loaded: Loaded = field(init=False)
@@ -185,7 +187,8 @@ class LoadedItem:
 
     def extend(self, event: Event) -> None:
         """Let something happen to the item."""
-        self.view = extend(self.revisions, self.view, event)
+        before, was_started = self.view, self.started
+        self.view = extend(self.revisions, before, event)
         self.changed = True
         if self.gold is None:
             self.status = STATUSES[self.view.status]
@@ -193,11 +196,14 @@ class LoadedItem:
             self.status = ItemStatus.WITHDRAWN if self.view.withdrawn else ItemStatus.GOLD
         reason = self.view.reason
         self.started |= self.status == ItemStatus.OPEN or (reason is not None and reason.has_label)
+        if self.gold is None and self.campaign.policy.plan is not None:
+            self.moves.update(_moves(self, before, was_started))
 
     def back_to_new(self) -> None:
         """Let an item about which nobody was ever asked wait for its first question again."""
         if self.status == ItemStatus.OPEN and not (self.loaded.started or self.view.corrected):
             self.status, self.started = ItemStatus.NEW, False
+            self.moves.clear()
 
     def refresh(self) -> int:
         """Bring leases and open questions in line with the view; count the newly open ones."""
@@ -264,25 +270,25 @@ def load_view(
     The state of a closed item is not read: nothing goes on from it.
     """
     status = ItemStatus(row.status)
-    view = replace(
-        campaign.blank,
+    blank, begun = campaign.blank, status not in (ItemStatus.NEW, ItemStatus.GOLD)
+    state, given = blank.state, None
+    if status in ENDED:
+        state, given = None, _label_of(status, label)
+    elif begun and row.state is not None and row.judged_by == campaign.revision:
+        state = campaign.policy.load(json.loads(row.state))
+    return ItemView(
+        state,
+        given,
         responses=tuple(map(response_of, log)),
         outcomes=tuple(Outcome(line.current_fate) for line in log),
+        revision=row.revision if begun else blank.revision,
+        judged_by=row.judged_by if begun else blank.judged_by,
         min_answers=row.min_answers,
         reopened_after=row.reopened_after,
         corrected=row.corrected,
         withdrawn=status == ItemStatus.WITHDRAWN,
-        label=None,
-        asked=None,
+        asked=None if begun else blank.asked,
     )
-    if status in (ItemStatus.NEW, ItemStatus.GOLD):
-        return replace(view, asked=campaign.blank.asked)
-    view = replace(view, revision=row.revision, judged_by=row.judged_by)
-    if status in ENDED:
-        return replace(view, state=None, label=_label_of(status, label))
-    if row.state is not None and row.judged_by == campaign.revision:
-        return replace(view, state=campaign.policy.load(json.loads(row.state)))
-    return view
 
 
 def _label_of(status: ItemStatus, label: LabelOfItem | None) -> Label | None:
@@ -291,27 +297,22 @@ def _label_of(status: ItemStatus, label: LabelOfItem | None) -> Label | None:
     return SOME_LABEL[status] if label is None else label.as_label()
 
 
-def moves(item: LoadedItem) -> Counter[str]:
-    """What a transaction changes of the tallies of the present tree.
+def _moves(item: LoadedItem, before: ItemView, was_started: bool) -> Counter[str]:
+    """What an event changes of the tallies of the present tree.
 
-    One more answer of an item is one step at the most; whatever else happened to it, its way is
-    counted anew.
+    An answer is one step at the most; whatever else happened to an item, its way is counted anew.
     """
-    campaign, before, view = item.campaign, item.loaded.view, item.view
+    campaign, view = item.campaign, item.view
     found: Counter[str] = Counter()
-    if campaign.policy.plan is None or item.gold is not None:
-        return found
-    was = item.loaded.started and before.judged_by == campaign.revision
+    was = was_started and before.judged_by == campaign.revision
     now = item.started and view.judged_by == campaign.revision
-    one_more = len(view.outcomes) == len(before.outcomes) + 1
-    if one_more and was and now and view.outcomes[:-1] == before.outcomes:
-        if before.state is not None and before.min_answers == view.min_answers:
+    if was and now and len(view.outcomes) == len(before.outcomes) + 1:
+        if before.state is not None:  # it was open
             left, came = (campaign.policy.node(state) for state in (before.state, view.state))
             if left is not None and came is not None and left != came:
                 found[flow("out", left, campaign.revision)] += 1
                 found[flow("in", came, campaign.revision)] += 1
-        return found
-    if view.outcomes != before.outcomes or was != now or view.min_answers != before.min_answers:
+    elif (view.outcomes, view.min_answers, now) != (before.outcomes, before.min_answers, was):
         found.update(moves_of(campaign, view) if now else ())
         found.subtract(moves_of(campaign, before) if was else ())
     return found

@@ -37,7 +37,6 @@ from crowdtree.server.store.serving.item import (
     LoadedItem,
     lines_of,
     load_view,
-    moves,
 )
 from crowdtree.server.store.serving.settle import Changes, catch_up, happen
 from crowdtree.server.store.types import AnyPolicy, ItemStatus
@@ -290,7 +289,7 @@ class UnitOfWork(Changes):
         if item.status != before.status:
             self.count(number, before.status.label, -1)
             self.count(number, item.status.label)
-        for name, by in moves(item).items():
+        for name, by in item.moves.items():
             self.count(number, name, by)
 
     def _write_leases(self) -> None:
