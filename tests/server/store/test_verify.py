@@ -30,7 +30,7 @@ from crowdtree.server.store.db.tables import (
     workers,
 )
 from crowdtree.server.store.owner import campaigns, people
-from crowdtree.server.store.replay import verify as verify_module
+from crowdtree.server.store.replay.histories import Page
 from crowdtree.server.store.replay.verify import verify
 from tests.short import settings_of
 from tests.storelab import filled, maintain, work
@@ -325,10 +325,8 @@ def test_items_with_the_same_history_are_folded_once(
         number, hashes = filled(store, 25)
         work(store, hashes)
         singly: list[Any] = []
-        read = verify_module.stored_items
-        monkeypatch.setattr(
-            verify_module, "stored_items", lambda *given: singly.extend(given[1]) or read(*given)
-        )
+        read = Page.stored
+        monkeypatch.setattr(Page, "stored", lambda *given: singly.extend(given[2]) or read(*given))
         told: list[tuple[int, int]] = []
         found = store.read(lambda c: verify(c, number, lambda *done: told.append(done)))
         assert (found["agrees"], found["items"], found["labelled"]) == (True, 25, 25)

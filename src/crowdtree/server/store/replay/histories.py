@@ -12,11 +12,11 @@ from __future__ import annotations
 import json
 from bisect import bisect
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.campaign.view import ItemView, counted_answers
 from crowdtree.policies.base import label_errors, normalised
+from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.sql import Query, fetch
 from crowdtree.server.store.db.statements import ItemRow
 from crowdtree.server.store.replay.items import ABSOLUTE, RELATIVE, StoredItem, by_item
@@ -31,6 +32,7 @@ from crowdtree.server.store.serving.campaign import ServedCampaign, moves_of
 from crowdtree.server.store.types import ItemStatus
 
 MAX_KEPT = 100_000
+AT_ONCE = 500
 POSTERIOR = '"log_posterior":'
 """Begins the end of the stored state of a plan."""
 _MINE = "item_id BETWEEN :first AND :last AND +{table}.campaign_id = :campaign"
@@ -56,40 +58,10 @@ class Line(NamedTuple):
     revision: int
 
 
+R = TypeVar("R", sql.LabelOfItem, sql.ItemEventRow, sql.OpenQuestion)
 COUNTED, CHECKED = itemgetter(slice(3, 11)), itemgetter(slice(6, 14))
 """Columns of a line that sums over the log count, and on which the check of an item depends."""
 LINE, SKILL, KIND = itemgetter(1), itemgetter(2), itemgetter(7)
-
-
-class LabelRow(NamedTuple):
-    """The label of an item."""
-
-    item_id: int
-    posterior_error: float | None
-    label: int | None
-    reason: str
-    answers: int
-    path: str
-
-
-class EventRow(NamedTuple):
-    """Something that happened to an item beside answers and skips."""
-
-    item_id: int
-    kind: str
-    revision: int
-    after: int
-    value: int | None
-    reason: str
-
-
-class QuestionRow(NamedTuple):
-    """An open question."""
-
-    item_id: int
-    question: int
-    needed: int
-    known_only: int
 
 
 LINES = Query(
@@ -100,20 +72,23 @@ LINES = Query(
     answers.revision FROM leases LEFT JOIN answers ON answers.lease_id = leases.id
     WHERE leases.{_MINE.format(table="leases")}""",
 )
-LABELS = Query(
-    LabelRow,
-    f"""SELECT item_id, posterior_error, label, reason, answers, path FROM labels
-    WHERE {_MINE.format(table="labels")}""",
-)
-EVENTS = Query(
-    EventRow,
-    f"""SELECT item_id, kind, revision, after, value, reason FROM item_events
-    WHERE {_MINE.format(table="item_events")} ORDER BY item_id, id""",
-)
-OPEN = Query(
-    QuestionRow,
-    f"""SELECT item_id, question, needed, known_only FROM open_questions
-    WHERE {_MINE.format(table="open_questions")} ORDER BY item_id, question""",
+
+
+def _rows_of(row: type[R], table: str, order: str = "") -> Query[R]:
+    """Select the rows of some items in a table."""
+    columns = ", ".join(row._fields)
+    return Query(row, f"SELECT {columns} FROM {table} WHERE {_MINE.format(table=table)} {order}")
+
+
+LABELS = _rows_of(sql.LabelOfItem, "labels")
+EVENTS = _rows_of(sql.ItemEventRow, "item_events", "ORDER BY item_id, id")
+OPEN = _rows_of(sql.OpenQuestion, "open_questions", "ORDER BY item_id, question")
+
+
+LEASES = Query(
+    sql.Lease,
+    """SELECT id, nonce, item_id, worker_id, question, state, given_at, expires_at
+    FROM leases WHERE item_id IN :ids ORDER BY id""",
 )
 
 
@@ -153,9 +128,9 @@ class Page:
 
     rows: Sequence[ItemRow]
     lines: dict[int, list[Line]]
-    labels: dict[int, list[LabelRow]]
-    events: dict[int, list[EventRow]]
-    questions: dict[int, list[QuestionRow]]
+    labels: dict[int, list[sql.LabelOfItem]]
+    events: dict[int, list[sql.ItemEventRow]]
+    questions: dict[int, list[sql.OpenQuestion]]
 
     @classmethod
     def read(cls, connection: Connection, campaign_id: int, rows: Sequence[ItemRow]) -> Page:
@@ -171,6 +146,26 @@ class Page:
         for lines in page.lines.values():
             lines.sort(key=LINE)
         return page
+
+    def stored(
+        self, connection: Connection, rows: Sequence[ItemRow], truths: Mapping[int, int]
+    ) -> Iterator[StoredItem]:
+        """Read the logs and leases of some items; `truths` are classes that checks have found."""
+        for start in range(0, len(rows), AT_ONCE):
+            some = rows[start : start + AT_ONCE]
+            ids = [row.id for row in some]
+            log = by_item(fetch(connection, sql.LOG, ids=ids))
+            leases = by_item(fetch(connection, LEASES, ids=ids))
+            for row in some:
+                yield StoredItem(
+                    row,
+                    log.get(row.id, []),
+                    self.events.get(row.id, []),
+                    next(iter(self.labels.get(row.id, [])), None),
+                    self.questions.get(row.id, []),
+                    leases.get(row.id, []),
+                    truths.get(row.id),
+                )
 
 
 class Histories:
@@ -210,9 +205,9 @@ class Histories:
             unskilled,
             (row.status, row.gold, *row[6:], self.truths.get(row.id)),
             tuple(given),
-            tuple([label[2:] for label in labels]),
-            tuple([event[1:] for event in events]),
-            tuple([question[1:] for question in page.questions.get(row.id, ())]),
+            tuple([(one.label, *one[4:]) for one in labels]),
+            tuple([event[2:] for event in events]),
+            tuple([question[2:] for question in page.questions.get(row.id, ())]),
             tuple(stated),
         )
 

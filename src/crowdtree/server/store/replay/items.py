@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple, Protocol, TypeVar
@@ -24,18 +24,12 @@ from crowdtree.server.store.serving.settle import waited_in_vain
 from crowdtree.server.store.types import ItemStatus, LeaseState
 
 PAGE = 10_000
-AT_ONCE = 500
 ITEMS_AFTER = Query(
     sql.ItemRow,
     f"""SELECT {", ".join(sql.ItemRow._fields)} FROM items
     WHERE +campaign_id = :campaign AND id > :after ORDER BY id LIMIT :most""",
 )
 """The sign keeps SQLite from sorting all items of the campaign for every page."""
-LEASES = Query(
-    sql.Lease,
-    """SELECT id, nonce, item_id, worker_id, question, state, given_at, expires_at
-    FROM leases WHERE item_id IN :ids ORDER BY id""",
-)
 
 
 class StoredItem(NamedTuple):
@@ -67,30 +61,6 @@ def item_pages(connection: Connection, campaign_id: int) -> Iterator[list[sql.It
     while rows := fetch(connection, ITEMS_AFTER, campaign=campaign_id, after=after, most=PAGE):
         yield rows
         after = rows[-1].id
-
-
-def stored_items(
-    connection: Connection, rows: Sequence[sql.ItemRow], truths: Mapping[int, int]
-) -> Iterator[StoredItem]:
-    """Read everything about some items; `truths` are the true classes that checks have found."""
-    for start in range(0, len(rows), AT_ONCE):
-        some = rows[start : start + AT_ONCE]
-        ids = [row.id for row in some]
-        log = by_item(fetch(connection, sql.LOG, ids=ids))
-        events = by_item(fetch(connection, sql.ITEM_EVENTS, ids=ids))
-        labels = by_item(fetch(connection, sql.LABELS_OF_ITEMS, ids=ids))
-        questions = by_item(fetch(connection, sql.QUESTIONS_OF_ITEMS, ids=ids, leases=[]))
-        leases = by_item(fetch(connection, LEASES, ids=ids))
-        for row in some:
-            yield StoredItem(
-                row,
-                log.get(row.id, []),
-                events.get(row.id, []),
-                next(iter(labels.get(row.id, [])), None),
-                questions.get(row.id, []),
-                leases.get(row.id, []),
-                truths.get(row.id),
-            )
 
 
 class _OfItem(Protocol):

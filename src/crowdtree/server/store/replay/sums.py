@@ -10,12 +10,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.campaign.events import Outcome, Reason
+from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.campaign_row import flows, tally
 from crowdtree.server.store.db.sql import Sql, exists, fetch_ids
 from crowdtree.server.store.db.statements import RELEARN, REVISING, ItemRow
 from crowdtree.server.store.db.tables import budgets, judgements, workers
 from crowdtree.server.store.reliability import outcome_counts
-from crowdtree.server.store.replay.histories import COUNTED, Course, LabelRow, Line
+from crowdtree.server.store.replay.histories import COUNTED, Course, Line
 from crowdtree.server.store.serving.answering import is_accepted
 from crowdtree.server.store.serving.campaign import ServedCampaign
 from crowdtree.server.store.types import ITEM_STATUSES, LIVE_LEASES, ItemStatus
@@ -83,7 +84,7 @@ class Sums:
         self.courses: Counter[Course] = Counter()
 
     def add(
-        self, row: ItemRow, lines: Sequence[Line], label: LabelRow | None, course: Course
+        self, row: ItemRow, lines: Sequence[Line], label: sql.LabelOfItem | None, course: Course
     ) -> None:
         """Add an item as it is stored, and what its fold says."""
         status = ItemStatus(row.status)
@@ -106,7 +107,7 @@ class Sums:
         """Lines of the log."""
         return self.log.total()
 
-    def _add_label(self, label: LabelRow, status: ItemStatus) -> None:
+    def _add_label(self, label: sql.LabelOfItem, status: ItemStatus) -> None:
         self.labelled += 1
         self.finished |= label.reason == Reason.FINISHED
         nanos = None if label.posterior_error is None else round(label.posterior_error * 1e9)

@@ -40,7 +40,7 @@ from crowdtree.server.store.queries.monitor_log import (
     tested_policy,
 )
 from crowdtree.server.store.replay.histories import Course, Histories, Key, Page
-from crowdtree.server.store.replay.items import Folded, item_pages, same, stored_items
+from crowdtree.server.store.replay.items import Folded, item_pages, same
 from crowdtree.server.store.replay.sums import Sums, check_references, check_sums
 from crowdtree.server.store.serving.campaign import (
     Revisions,
@@ -320,7 +320,7 @@ class _Items:
     ) -> Iterator[tuple[sql.ItemRow, Course, list[str]]]:
         """Fold some items; with what they come to, and how the database differs."""
         histories = self.histories
-        for stored in stored_items(self.connection, rows, histories.truths):
+        for stored in page.stored(self.connection, rows, histories.truths):
             folded = Folded(histories.campaign, self.past, stored)
             lines = page.lines.get(stored.row.id, ())
             course = histories.course(stored, folded.view, lines)
