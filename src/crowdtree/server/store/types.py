@@ -51,25 +51,6 @@ LIVE_LEASES = (LeaseState.ACTIVE, LeaseState.WITHDRAWN)
 GIVEN_BACK = 0.0
 """When a lease expires that its worker gave back: long ago, and not held against the worker."""
 
-MAX_DIGITS = 18
-"""Longest lease number; more digits would not fit a column of the database."""
-
-
-def lease_token(number: int, nonce: str) -> str:
-    """Name a lease as its worker knows it; the nonce cannot be guessed."""
-    return f"{number}.{nonce}"
-
-
-def split_lease(token: str) -> tuple[int, str]:
-    """Number and nonce of a lease; -1 where there can be no such number.
-
-    >>> split_lease(lease_token(12, "ab")), split_lease("x.ab")
-    ((12, 'ab'), (-1, 'ab'))
-    """
-    number, _, nonce = token.partition(".")
-    usable = number.isascii() and number.isdigit() and len(number) <= MAX_DIGITS
-    return int(number) if usable else -1, nonce
-
 
 def in_states(*states: IntEnum) -> str:
     """Format states for SQL text.

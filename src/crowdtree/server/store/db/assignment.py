@@ -28,8 +28,15 @@ from crowdtree.server.store.db.sql import (
     send,
     send_many,
 )
-from crowdtree.server.store.db.statements import ACTIVE, LIVE, TAKEN, UNFINISHED, UNREVISED
-from crowdtree.server.store.types import ItemStatus, LeaseState, lease_token
+from crowdtree.server.store.db.statements import (
+    ACTIVE,
+    LIVE,
+    TAKEN,
+    UNFINISHED,
+    UNREVISED,
+    lease_token,
+)
+from crowdtree.server.store.types import ItemStatus, LeaseState
 
 
 class HeldTask(NamedTuple):

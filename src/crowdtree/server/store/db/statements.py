@@ -229,6 +229,26 @@ class NewItemEvent(NamedTuple):
     activity_id: int
 
 
+MAX_DIGITS = 18
+"""Longest lease number; more digits would not fit a column of the database."""
+
+
+def lease_token(number: int, nonce: str) -> str:
+    """Name a lease as its worker knows it; the nonce cannot be guessed."""
+    return f"{number}.{nonce}"
+
+
+def split_lease(token: str) -> tuple[int, str]:
+    """Number and nonce of a lease; -1 where there can be no such number.
+
+    >>> split_lease(lease_token(12, "ab")), split_lease("x.ab")
+    ((12, 'ab'), (-1, 'ab'))
+    """
+    number, _, nonce = token.partition(".")
+    usable = number.isascii() and number.isdigit() and len(number) <= MAX_DIGITS
+    return int(number) if usable else -1, nonce
+
+
 @dataclass
 class Lease:
     """A question that was handed to a worker."""

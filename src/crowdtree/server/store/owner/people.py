@@ -19,12 +19,12 @@ from crowdtree.server.store import tokens
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.server.store.db.sql import run
-from crowdtree.server.store.db.statements import RELEASE_LEASES
+from crowdtree.server.store.db.statements import RELEASE_LEASES, split_lease
 from crowdtree.server.store.db.tables import credentials, leases, workers
 from crowdtree.server.store.errors import NotFound, Refused
 from crowdtree.server.store.owner.campaigns import MAX_NAME, storable
 from crowdtree.server.store.tokens import code_of, network_mark, signing_key
-from crowdtree.server.store.types import GIVEN_BACK, AnyPolicy, LeaseState, split_lease
+from crowdtree.server.store.types import GIVEN_BACK, AnyPolicy, LeaseState
 
 WorkerStatus = Literal["active", "paused", "blocked"]
 

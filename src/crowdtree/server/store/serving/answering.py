@@ -9,13 +9,13 @@ from crowdtree.campaign.events import Answered, Outcome, Response, Skipped
 from crowdtree.campaign.view import ItemView
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.sql import fetch_ids, fetch_one
-from crowdtree.server.store.db.statements import Lease, Worker
+from crowdtree.server.store.db.statements import Lease, Worker, split_lease
 from crowdtree.server.store.errors import Refused
 from crowdtree.server.store.serving.commands import Submit, Taken
 from crowdtree.server.store.serving.item import LoadedItem
 from crowdtree.server.store.serving.settle import Changes, hold_back, settle
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
-from crowdtree.server.store.types import GIVEN_BACK, LIVE_LEASES, LeaseState, split_lease
+from crowdtree.server.store.types import GIVEN_BACK, LIVE_LEASES, LeaseState
 
 
 def submit_all(unit: UnitOfWork, requests: Sequence[Submit]) -> None:

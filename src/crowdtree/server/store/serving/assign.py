@@ -26,7 +26,7 @@ from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.assignment import Grant, HeldTask, NewItem, NewLease, Offer, Rest
 from crowdtree.server.store.db.campaign_row import flow
 from crowdtree.server.store.db.sql import exists, fetch, fetch_one, is_sqlite, run, send
-from crowdtree.server.store.db.statements import Lease, Worker
+from crowdtree.server.store.db.statements import Lease, Worker, lease_token
 from crowdtree.server.store.errors import Refused
 from crowdtree.server.store.serving.campaign import ServedCampaign, questions_of
 from crowdtree.server.store.serving.commands import NO_MORE, HandedOut, Next, make_task
@@ -39,7 +39,7 @@ from crowdtree.server.store.serving.workers import (
     preparation,
     take_back_after,
 )
-from crowdtree.server.store.types import ItemStatus, LeaseState, lease_token
+from crowdtree.server.store.types import ItemStatus, LeaseState
 
 GOLD_TRIES = 5
 MAX_OFFERS = 10

@@ -39,7 +39,7 @@ from crowdtree.server.store.serving.item import (
     load_view,
 )
 from crowdtree.server.store.serving.settle import Changes, catch_up, happen
-from crowdtree.server.store.types import AnyPolicy, ItemStatus
+from crowdtree.server.store.types import ITEM_STATUSES, AnyPolicy, ItemStatus
 
 
 @dataclass
@@ -287,8 +287,8 @@ class UnitOfWork(Changes):
         number, before = item.campaign.id, item.loaded
         self.count(number, "held", int(item.held) - int(before.held))
         if item.status != before.status:
-            self.count(number, before.status.label, -1)
-            self.count(number, item.status.label)
+            self.count(number, ITEM_STATUSES[before.status], -1)
+            self.count(number, ITEM_STATUSES[item.status])
         for name, by in item.moves.items():
             self.count(number, name, by)
 
