@@ -17,6 +17,7 @@ from crowdtree.core.checking import check_call, check_share
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.core.likelihood import AnswerModel, read_table
 from crowdtree.core.problem import Problem
+from crowdtree.policies.adaptive_items import AdaptiveItems, ReplayedItems, TargetItems
 from crowdtree.policies.base import (
     Answer,
     Ask,
@@ -40,7 +41,8 @@ from crowdtree.policies.reachable import (
     refuse_unreachable,
     short_of_target,
 )
-from crowdtree.policies.replay import Replayed, Stops, checkpoints, replay_adaptive
+from crowdtree.policies.replay import RecordedAnswers, Replayed, checkpoints
+from crowdtree.policies.walk import Source
 
 __all__ = ["AdaptivePolicy", "AdaptiveState", "Criterion"]
 
@@ -298,11 +300,6 @@ class AdaptivePolicy(Guaranteed):
         return decide(self.stated_of(state)[None], self.problem.loss).as_label(reason)
 
     @property
-    def bulk(self) -> Literal["adaptive"] | None:
-        """Many items at once, where one question is out at a time."""
-        return "adaptive" if self.width == 1 else None
-
-    @property
     def most_answers(self) -> int:
         """Answers that an item takes at most."""
         return self.max_answers
@@ -384,21 +381,33 @@ class AdaptivePolicy(Guaranteed):
         """Logarithm of a prior over the classes, or of rows of them; of the problem's for None."""
         return self.log_prior if prior is None else self.by_class(self.log_start(prior))
 
+    def many(self, source: Source, items: int) -> AdaptiveItems | None:
+        """Many items at once, where one question is out at a time."""
+        return AdaptiveItems(self, source, items) if self.width == 1 else None
+
     def replay(self, values: NDArray[np.int8], prior: FloatArray | None = None) -> Replayed:
         """States of recorded items after each answer until the budget ends, whatever the target."""
-        return replay_adaptive(self, values, prior=prior)
+        return self._replayed(values, prior, to_label=False)
 
     def end(self, values: NDArray[np.int8], prior: FloatArray | None = None) -> Replayed:
         """State of each recorded item when it is labelled."""
-        return replay_adaptive(self, values, Stops(self, len(values), None, prior), prior).last()
+        return self._replayed(values, prior, to_label=True).last()
+
+    def _replayed(
+        self, values: NDArray[np.int8], prior: FloatArray | None, to_label: bool
+    ) -> Replayed:
+        source = RecordedAnswers(values, prior)
+        items = ReplayedItems(self, source, len(values), to_label=to_label)
+        items.walk()
+        return items.states
 
     def labelled(
         self, values: NDArray[np.int8], targets: Sequence[float], prior: FloatArray | None = None
-    ) -> Stops:
+    ) -> TargetItems:
         """Label of each recorded item at each target, and whether it was reached."""
-        stops = Stops(self, len(values), targets, prior)
-        replay_adaptive(self, values, stops, prior)
-        return stops
+        items = TargetItems(self, RecordedAnswers(values, prior), len(values), targets)
+        items.walk()
+        return items
 
     @property
     def state_prior(self) -> FloatArray:

@@ -31,6 +31,8 @@ from crowdtree.policies.base import (
 )
 from crowdtree.policies.calibrating import Calibrated, check_calibration
 from crowdtree.policies.item_prior import dump_prior, load_prior
+from crowdtree.policies.plan_items import finite_logs
+from crowdtree.policies.walk import MISSING, REASONS, Answers, Items, Round, Source, answer_slots
 
 __all__ = ["BatchPolicy", "BatchState", "Decoder", "nearest_codeword"]
 
@@ -108,10 +110,9 @@ class BatchPolicy(Calibrated):
         """Answers to each question: `votes`, or more where `least_answers` needs them."""
         return max(self.votes, -(-self.least_answers // self.problem.n_questions))
 
-    @property
-    def bulk(self) -> Literal["batch"] | None:
+    def many(self, source: Source, items: int) -> BatchItems | None:
         """Many items at once."""
-        return "batch" if type(self) is BatchPolicy else None
+        return BatchItems(self, source, items) if type(self) is BatchPolicy else None
 
     @property
     def most_answers(self) -> int:
@@ -195,6 +196,86 @@ class BatchPolicy(Calibrated):
 
     def __repr__(self) -> str:
         return f"BatchPolicy({self.votes} votes per question, {self.decoder})"
+
+
+class BatchItems(Items):
+    """All votes on one question about all items, then those on the next."""
+
+    def __init__(self, policy: BatchPolicy, source: Source, items: int) -> None:
+        super().__init__(source, items, policy.problem.n_questions)
+        self.policy = policy
+        self.prior = policy.own_prior(source.prior)
+        self.log_posterior = policy.first_log_posterior(self.prior, items)
+        self.question, self.repeat = -1, policy.votes_per_question
+        self.verdict = np.zeros((items, policy.problem.n_questions), dtype=np.int64)
+        self._alike = np.zeros((len(policy.model.answers), policy.problem.n_questions, items))
+        """Answers of people who are all alike: their order does not matter."""
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin the votes on the next question."""
+        items = len(self.verdict)
+        self.question, self.repeat, self.item = self.question + 1, 0, np.arange(items)
+        self.tally = np.zeros((self.policy.model.slots, items), dtype=np.int64)
+        self.at_once = True
+
+    def ask(self) -> Round | None:
+        """Ask the same question about every item that has had no missing answer to it."""
+        if self.repeat == self.policy.votes_per_question:
+            self._count()
+            if self.question == self.policy.problem.n_questions - 1:
+                self._decide()
+                return None
+            self._begin()
+        full = len(self.item) == len(self.verdict)
+        before = self.tally if full else self.tally[:, self.item]
+        if self.repeat:  # before the first answer the tally is all 0
+            before = vote_counts(before)
+        same = np.full((2, len(self.item)), [[self.question], [self.repeat]])
+        return Round(self.item, same[0], same[1], before)
+
+    def update(self, asked: Round, answers: Answers) -> None:
+        """Count the votes; a missing answer ends the vote."""
+        value, skill = answers.value.astype(np.int64), answers.skill
+        there, before, model = value != MISSING, asked.before, self.policy.model
+        if not there.all():
+            self.item, before, value = self.item[there], before[:, there], value[there]
+            skill = None if skill is None else skill[there]
+        if skill is not None or model.shared_difficulty:
+            evidence = model.evidence(asked.option[: len(value)], value, skill, before)
+            if len(value) == len(self.verdict):
+                self.log_posterior += evidence
+            else:
+                self.log_posterior[self.item] += evidence
+            self.at_once = False
+        cast(self.tally, answer_slots(value, len(self.tally)), self.repeat, self.item)
+        self.repeat += 1
+
+    def _count(self) -> None:
+        """Count the votes on a question when they are over."""
+        counts, labels = vote_counts(self.tally), self.labels
+        if self.at_once:
+            self._alike[:, self.question] = counts[: len(self._alike)]
+        self.verdict[:, self.question] = leaders(self.tally[:-1])
+        given = counts.sum(axis=0)
+        np.add(labels.answers, given, out=labels.answers, casting="same_kind")
+        labels.asked[self.question] = int(given.sum())
+
+    def _decide(self) -> None:
+        """Label all items."""
+        policy, labels, loss = self.policy, self.labels, self.policy.problem.loss
+        for votes, logs in zip(self._alike, finite_logs(policy.model), strict=True):
+            self.log_posterior += product(votes.T, logs)
+        log_prior = policy.log_prior_of(self.prior)
+        stated = policy.stated(normalised(self.log_posterior), labels.answers, log_prior)
+        labels.reason[:] = REASONS.index("questions")
+        if policy.decoder == "nearest":
+            labels.label[:] = nearest_codeword(policy.problem, self.verdict, self.prior)
+        else:
+            best = decide(stated, loss)
+            labels.label[:] = best.label
+            labels.reason[best.referred] = REASONS.index("referred")
+        labels.state_errors(np.exp(stated), loss)
 
 
 def nearest_codeword(

@@ -42,6 +42,8 @@ from crowdtree.policies.base import (
 )
 from crowdtree.policies.calibrating import Calibrated, check_calibration
 from crowdtree.policies.item_prior import dump_prior, load_prior
+from crowdtree.policies.plan_items import PlanItems
+from crowdtree.policies.walk import Source
 
 __all__ = ["PlanPolicy", "PlanState", "Stopping", "expected_answers", "margin_plan"]
 
@@ -137,15 +139,20 @@ class PlanPolicy(Calibrated):
         """Likelihood of the answers, for the posterior error of a label."""
         return AnswerModel.of(self.problem)
 
-    @cached_property
-    def bulk(self) -> Literal["tree"] | None:
+    def many(self, source: Source, items: int) -> PlanItems | None:
         """Many items at once, if no path asks a question twice.
 
         Answers that are out (:meth:`_is_out`) are followed item by item.
         """
-        if type(self) is not PlanPolicy or _repeats_on_a_path(self.plan.tree):
+        if type(self) is not PlanPolicy or not self._has_plain_votes:
             return None
-        return "tree" if self.voted.vote == "majority" or self.problem.is_yes_no else None
+        return PlanItems(self, source, items)
+
+    @cached_property
+    def _has_plain_votes(self) -> bool:
+        """Whether no path asks a question twice, and votes leave no answer out."""
+        votes = self.voted.vote == "majority" or self.problem.is_yes_no
+        return votes and not _repeats_on_a_path(self.plan.tree)
 
     def questions_used(self) -> tuple[int, ...]:
         """Questions of the tree, from its root on."""

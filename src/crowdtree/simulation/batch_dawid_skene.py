@@ -21,7 +21,7 @@ from crowdtree.learning.passes import Votes
 from crowdtree.policies.base import decide, label_errors, normalised, product
 from crowdtree.policies.batch import nearest_codeword
 from crowdtree.simulation.crowd import Crowd, CrowdBlock
-from crowdtree.simulation.engine import REASONS
+from crowdtree.policies.walk import REASONS
 from crowdtree.simulation.run import Run
 
 __all__ = ["Decoding", "simulate_dawid_skene"]

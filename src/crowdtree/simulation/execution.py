@@ -24,8 +24,9 @@ import numpy as np
 from crowdtree.core.errors import CrowdtreeError, needing
 from crowdtree.core.problem import Problem
 from crowdtree.policies import Policy
+from crowdtree.policies.walk import ItemLabels, label_items, walk_items
 from crowdtree.simulation.crowd import Respondents, describe_problem
-from crowdtree.simulation.engine import BlockRun, run_block, run_steps
+from crowdtree.simulation.run import BlockRun
 
 __all__ = ["BLOCK", "Checkpoint", "Task", "perform", "serve_tasks"]
 
@@ -51,7 +52,8 @@ class Task:
     def run(self) -> BlockRun:
         """Simulate the block."""
         block = self.crowd.block(self.problem, self.key, self.start, self.stop)
-        return (run_steps if self.stepwise else run_block)(self.policy, block)
+        walk = label_items if self.stepwise else walk_items
+        return BlockRun(block.truth, walk(self.policy, block, self.stop - self.start))
 
     def fingerprint(self) -> str:
         """Name of the result: the same for the same task, in any session."""
@@ -91,7 +93,8 @@ class Checkpoint:
             return None
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                return BlockRun(*(stored[name] for name in BlockRun._fields))
+                labels = ItemLabels(*(stored[name] for name in ItemLabels._fields))
+                return BlockRun(stored["truth"], labels)
         except (OSError, ValueError, KeyError, zipfile.BadZipFile):
             return None  # truncated or not ours: simulate again
 
@@ -100,7 +103,7 @@ class Checkpoint:
         handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
-                np.savez(file, **result._asdict())
+                np.savez(file, truth=result.truth, **result.labels._asdict())
             os.replace(name, self._path(task))
         except BaseException:
             with contextlib.suppress(OSError):
@@ -136,7 +139,7 @@ def perform(
         found[place] = result
         if store is not None:
             store.save(tasks[place], result)
-        done += len(result.label)
+        done += len(result.truth)
         if progress is not None:
             progress(done, total)
     return [result for result in found if result is not None]

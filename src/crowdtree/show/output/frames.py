@@ -26,7 +26,7 @@ from crowdtree.learning.model import Learned
 from crowdtree.planning import PlanChoices
 from crowdtree.simulation import Sweep, SweepRow
 from crowdtree.simulation.compare import Comparison
-from crowdtree.simulation.engine import REASONS
+from crowdtree.policies.walk import REASONS
 from crowdtree.simulation.run import Run
 
 Columns = Mapping[str, Sequence[Any]]
