@@ -159,7 +159,7 @@ def crowd_kit(problem: ct.Problem, items: int, crowd: Crowd) -> float | None:
     task, worker, value = [], [], []
     for turn in range(5):
         repeat = np.full(items, turn)
-        said = block.answer(rows, question, repeat, yes).value.astype(np.int64)
+        said = block.answer(rows, question, repeat, yes.copy).value.astype(np.int64)
         yes = yes + said
         task.append(rows)
         worker.append(block.worker(rows, question, repeat).astype(np.int64))  # type: ignore[attr-defined]

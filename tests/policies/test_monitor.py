@@ -96,11 +96,11 @@ def campaign_answers(problem, truth, items=40, seed=0):
     block = Crowd(problem=truth).block(
         problem, int(np.random.default_rng(seed).integers(2**63)), 0, items
     )
-    from crowdtree.simulation.engine import walk_of
+    from crowdtree.policies.walk import Walk
 
     said = []
     for row in range(items):
-        walk = walk_of(policy, block, row)
+        walk = Walk(policy, block, row)
         while walk.label is None:
             answer = walk.step()
             if answer is not None:
@@ -194,13 +194,9 @@ def test_dependence_is_estimated():
         yes, said = [0, 0], []
         for turn in range(10):
             q = turn % 2
-            at = (
-                np.array([row]),
-                np.array([q]),
-                np.array([turn // 2]),
-                np.array([[turn // 2 - yes[q]], [yes[q]]]),
-            )
-            value = int(block.answer(*at).value[0])
+            asked = (np.array([n]) for n in (row, q, turn // 2))
+            before = np.array([[turn // 2 - yes[q]], [yes[q]]])
+            value = int(block.answer(*asked, before.copy).value[0])
             yes[q] += value
             said.append(Answer(q, value))
         items.append(said)

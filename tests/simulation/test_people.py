@@ -40,7 +40,7 @@ def played(policy: Any, people: int, seed: int) -> tuple[list[int], list[int]]:
             (question, *_) = open_questions(revision, view)
             assert isinstance(question, int)
             asked = (np.array([n]) for n in (row, question, values[:, question].sum()))
-            value = int(block.answer(*asked, values[:, question, None]).value[0])
+            value = int(block.answer(*asked, values[:, question, None].copy).value[0])
             values[value, question] += 1
             view = extend([revision], view, Answered(int(values.sum()), question, value))
         labels.append(view.label.label)

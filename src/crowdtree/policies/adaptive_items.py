@@ -58,22 +58,26 @@ class AdaptiveItems(Items):
     def ask(self) -> Round | None:
         """Label what is sure enough or cannot go on, and ask the best question about the rest."""
         reason = self.stop()
-        posterior = np.exp(self.log_posterior)
-        question = self._questions(np.flatnonzero(reason == OPEN), posterior)
+        question = self._questions(np.flatnonzero(reason == OPEN), self.log_posterior)
         few = self.answers < self.policy.least_answers
         lacking = np.flatnonzero((reason == OPEN) & few & (question < 0))
         if len(lacking):  # nothing is in doubt: ask what told most at first
-            first = np.broadcast_to(np.exp(self.policy.log_start(self.prior)), posterior.shape)
+            start = self.policy.log_start(self.prior)
+            first = np.broadcast_to(start, self.log_posterior.shape)
             question[lacking] = self._questions(lacking, first)[lacking]
         reason[(reason == OPEN) & (question < 0)] = QUESTIONS
-        self.close(reason, reason[self.state] != OPEN)
+        if (reason != OPEN).any():
+            self.close(reason, reason[self.state] != OPEN)
         if not len(self.item):
             return None
         self.question, states = question, np.arange(len(question))
-        before = self.policy.model.before(self.counts, states, question)
         repeat = self.counts[:, states, question].sum(axis=0)
-        option = question[self.state]
-        return Round(self.item, option, repeat[self.state], before.take(self.state, axis=1))
+
+        def before() -> NDArray[Any]:
+            counts = self.policy.model.before(self.counts, states, question)
+            return counts.take(self.state, axis=1)
+
+        return Round(self.item, question[self.state], repeat[self.state], before)
 
     def stop(self) -> IntArray:
         """Reason to label each state now, `OPEN` where there is none."""
@@ -116,43 +120,45 @@ class AdaptiveItems(Items):
 
     def _leave(self, done: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
         """Leave the open items that are done: their numbers and states."""
-        left = self.item[done], self.state[done]
-        self.item, self.state = self.item[~done], self.state[~done]
+        over, open_ = np.flatnonzero(done), np.flatnonzero(~done)
+        left = self.item[over], self.state[over]
+        self.item, self.state = self.item[open_], self.state[open_]
         return left
 
-    def _questions(self, go_on: NDArray[np.intp], posterior: FloatArray) -> IntArray:
+    def _questions(self, go_on: NDArray[np.intp], log_posterior: FloatArray) -> IntArray:
         """Next question of each of some states, -1 for the others and where none helps."""
         policy = self.policy
-        question = np.full(len(posterior), -1, dtype=np.int64)
+        question = np.full(len(log_posterior), -1, dtype=np.int64)
         left = np.minimum(policy.max_answers - self.answers[go_on], policy.endgame + 1)
-        for rest in np.unique(left).tolist():
-            mine = go_on[left == rest]
-            for start in range(0, len(mine), CHUNK):
-                rows = mine[start : start + CHUNK]
-                counts = self.counts[:, rows] if policy.counts_matter else None
+        for rest in np.flatnonzero(np.bincount(left)).tolist():
+            some = go_on[left == rest]
+            for start in range(0, len(some), CHUNK):
+                rows = some[start : start + CHUNK]
+                counts = self.counts.take(rows, axis=1) if policy.counts_matter else None
                 closed = None if self.closed is None else self.closed[rows]
-                question[rows] = policy.choose(posterior[rows], counts, rest, closed)
+                question[rows] = policy.choose(np.exp(log_posterior[rows]), counts, rest, closed)
         return question
 
-    def update(self, asked: Round, answers: Answers) -> None:
+    def update(self, asked: Round, answers: Answers) -> None:  # noqa: ARG002
         """Split the states by the answers and update the posterior of each."""
-        states, heard = len(self.question), answers.value != MISSING
-        self.labels.asked[:] += np.bincount(
-            asked.option[heard], minlength=len(self.labels.asked)
-        )
+        states, model = len(self.question), self.policy.model
         if answers.skill is None:
             ways = len(self.counts) + 2  # answers, "can't tell", and none
             key = ways * self.state + answers.value + 2
-            used = np.flatnonzero(np.bincount(key, minlength=ways * states))
+            items = np.bincount(key, minlength=ways * states)
+            used = np.flatnonzero(items)
             place = np.zeros(ways * states, dtype=np.int64)
             place[used] = np.arange(len(used))
-            parent, value, self.state = used // ways, used % ways - 2, place[key]
+            parent, value, items = used // ways, used % ways - 2, items[used]
+            self.state = place[key]
         else:  # different people: every item has its own row
             parent, value = self.state, answers.value.astype(np.int64)
-            self.state = np.arange(len(parent))
+            self.state, items = np.arange(len(parent)), np.ones(len(parent), dtype=np.int64)
         self.split(parent)
-        question, rows, model = self.question[parent], np.arange(len(parent)), self.policy.model
-        before = model.before(self.counts, rows, question)
+        question, rows = self.question[parent], np.arange(len(parent))
+        before = self.counts[:, :0, 0]
+        if model.depends or answers.skill is not None:
+            before = model.before(self.counts, rows, question)
         evidence = model.evidence(question, value, answers.skill, before)
         there, before_answer = value != MISSING, self.log_posterior
         if not there.all():
@@ -167,10 +173,11 @@ class AdaptiveItems(Items):
         slot = answer_slots(value, len(self.counts))
         self.counts[slot[there], rows[there], question[there]] += 1
         self.answers += there
+        np.add.at(self.labels.asked, question[there], items[there])
 
     def split(self, parent: IntArray) -> None:
         """Give each new state what its parent has."""
-        self.counts, self.answers = self.counts[:, parent], self.answers[parent]
+        self.counts, self.answers = self.counts.take(parent, axis=1), self.answers[parent]
         self.log_posterior = self.log_posterior[parent]
         self.prior = None if self.prior is None else self.prior[parent]
         self.closed = None if self.closed is None else self.closed[parent]

@@ -206,71 +206,77 @@ class BatchItems(Items):
         self.policy = policy
         self.prior = policy.own_prior(source.prior)
         self.log_posterior = policy.first_log_posterior(self.prior, items)
-        self.question, self.repeat = -1, policy.votes_per_question
-        self.verdict = np.zeros((items, policy.problem.n_questions), dtype=np.int64)
-        self._alike = np.zeros((len(policy.model.answers), policy.problem.n_questions, items))
-        """Answers of people who are all alike: their order does not matter."""
-        self._begin()
+        self.verdict = np.zeros((policy.problem.n_questions, items), dtype=np.int64)
+        self._alike: FloatArray | None = None
+        """Answers of people who are all alike, ``[answer, question, item]``: in any order."""
+        self._everybody, self._none = self.item, np.zeros((policy.model.slots, 1), dtype=np.int64)
+        self._begin(0)
 
-    def _begin(self) -> None:
-        """Begin the votes on the next question."""
-        items = len(self.verdict)
-        self.question, self.repeat, self.item = self.question + 1, 0, np.arange(items)
-        self.tally = np.zeros((self.policy.model.slots, items), dtype=np.int64)
+    @property
+    def share_done(self) -> float:
+        """How many of the questions have been asked, from 0 to 1."""
+        return self.question / len(self.verdict)
+
+    def _begin(self, question: int) -> None:
+        """Begin the votes on a question."""
+        self.question, self.repeat, self.item = question, 0, self._everybody
+        self.tally = np.zeros((self.policy.model.slots, len(self.item)), dtype=np.int64)
         self.at_once = True
 
     def ask(self) -> Round | None:
         """Ask the same question about every item that has had no missing answer to it."""
         if self.repeat == self.policy.votes_per_question:
-            self._count()
-            if self.question == self.policy.problem.n_questions - 1:
+            self.verdict[self.question] = leaders(self.tally[:-1])
+            if self.at_once:
+                if self._alike is None:
+                    self._alike = np.zeros((len(self.policy.model.answers), *self.verdict.shape))
+                self._alike[:, self.question] = vote_counts(self.tally[: len(self._alike)])
+            if self.question + 1 == len(self.verdict):
                 self._decide()
                 return None
-            self._begin()
-        full = len(self.item) == len(self.verdict)
-        before = self.tally if full else self.tally[:, self.item]
-        if self.repeat:  # before the first answer the tally is all 0
-            before = vote_counts(before)
-        same = np.full((2, len(self.item)), [[self.question], [self.repeat]])
-        return Round(self.item, same[0], same[1], before)
+            self._begin(self.question + 1)
+        return Round(self.item, np.array([self.question]), np.array([self.repeat]), self._before)
+
+    def _before(self) -> NDArray[np.int64]:
+        """Answers to the question about the items that it is asked about."""
+        return vote_counts(self.tally if self._full else self.tally[:, self.item])
+
+    @property
+    def _full(self) -> bool:
+        """Whether the question is asked about every item."""
+        return len(self.item) == len(self._everybody)
 
     def update(self, asked: Round, answers: Answers) -> None:
         """Count the votes; a missing answer ends the vote."""
-        value, skill = answers.value.astype(np.int64), answers.skill
-        there, before, model = value != MISSING, asked.before, self.policy.model
-        if not there.all():
-            self.item, before, value = self.item[there], before[:, there], value[there]
+        value, skill, model = answers.value.astype(np.int64), answers.skill, self.policy.model
+        if (value == MISSING).any():
+            there = value != MISSING
+            self.item, value = self.item[there], value[there]
             skill = None if skill is None else skill[there]
         if skill is not None or model.shared_difficulty:
-            evidence = model.evidence(asked.option[: len(value)], value, skill, before)
-            if len(value) == len(self.verdict):
+            before = self._before() if model.depends else self._none
+            evidence = model.evidence(asked.option, value, skill, before)
+            if self._full:
                 self.log_posterior += evidence
             else:
                 self.log_posterior[self.item] += evidence
             self.at_once = False
         cast(self.tally, answer_slots(value, len(self.tally)), self.repeat, self.item)
+        self.labels.answers[slice(None) if self._full else self.item] += 1
+        self.labels.asked[self.question] += len(value)
         self.repeat += 1
-
-    def _count(self) -> None:
-        """Count the votes on a question when they are over."""
-        counts, labels = vote_counts(self.tally), self.labels
-        if self.at_once:
-            self._alike[:, self.question] = counts[: len(self._alike)]
-        self.verdict[:, self.question] = leaders(self.tally[:-1])
-        given = counts.sum(axis=0)
-        np.add(labels.answers, given, out=labels.answers, casting="same_kind")
-        labels.asked[self.question] = int(given.sum())
 
     def _decide(self) -> None:
         """Label all items."""
         policy, labels, loss = self.policy, self.labels, self.policy.problem.loss
-        for votes, logs in zip(self._alike, finite_logs(policy.model), strict=True):
-            self.log_posterior += product(votes.T, logs)
+        if self._alike is not None:
+            for votes, logs in zip(self._alike, finite_logs(policy.model), strict=True):
+                self.log_posterior += product(votes.T, logs)
         log_prior = policy.log_prior_of(self.prior)
         stated = policy.stated(normalised(self.log_posterior), labels.answers, log_prior)
         labels.reason[:] = REASONS.index("questions")
         if policy.decoder == "nearest":
-            labels.label[:] = nearest_codeword(policy.problem, self.verdict, self.prior)
+            labels.label[:] = nearest_codeword(policy.problem, self.verdict.T, self.prior)
         else:
             best = decide(stated, loss)
             labels.label[:] = best.label

@@ -29,6 +29,7 @@ class PlanItems(Items):
         self.node, self.given = (np.zeros(items, dtype=np.int64) for _ in range(2))
         """Node of each open item, and its votes there."""
         self.tally = np.zeros((policy.model.slots, items), dtype=np.int64)
+        self._none = np.zeros((policy.model.slots, 1), dtype=np.int64)
         self._logs = finite_logs(policy.model)
         self._children = tree.children.astype(np.int64)
         self._questions = tree.question.astype(np.int64)
@@ -39,7 +40,7 @@ class PlanItems(Items):
         """Ask the question of each item's node."""
         if len(self.item):
             question = self._questions[self.node]
-            return Round(self.item, question, self.given, vote_counts(self.tally))
+            return Round(self.item, question, self.given, lambda: vote_counts(self.tally))
         policy, labels = self.policy, self.labels
         log_prior = policy.log_prior_of(self.prior)
         stated = policy.stated(normalised(self.log_posterior), labels.answers, log_prior)
@@ -56,7 +57,8 @@ class PlanItems(Items):
         # evidence of people who are all alike is added when the vote is over
         at_once = answers.skill is None and not policy.model.shared_difficulty
         if not at_once:
-            evidence = policy.model.evidence(question, value, answers.skill, asked.before)
+            before = asked.before() if policy.model.depends else self._none
+            evidence = policy.model.evidence(question, value, answers.skill, before)
             self.log_posterior[item] += np.where(there[:, None], evidence, 0.0)
         slot = answer_slots(value, len(tally))
         if there.all():

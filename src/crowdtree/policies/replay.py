@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crowdtree.core.errors import CrowdtreeError, listing
 from crowdtree.core.likelihood import UNSURE
 from crowdtree.core.outcomes import CANT_TELL, MAX_ANSWERS, answer_spellings, folded_answer
-from crowdtree.policies.walk import MISSING, Answers, Walk
+from crowdtree.policies.walk import MISSING, Answers, Before, Walk
 
 if TYPE_CHECKING:
     from crowdtree.core.problem import Problem
@@ -217,13 +217,12 @@ class RecordedAnswers:
         row: NDArray[Any],
         option: NDArray[Any],
         repeat: NDArray[Any],
-        before: NDArray[Any],  # noqa: ARG002
+        before: Before,  # noqa: ARG002
     ) -> Answers:
         """Look the answers up."""
-        depth = self.values.shape[2]
-        value = self.values[row, option, np.minimum(repeat, depth - 1)]
-        value[repeat >= depth] = MISSING
-        return Answers(value, None)
+        there, last = repeat < self.values.shape[2], self.values.shape[2] - 1
+        value = self.values[row, option, np.minimum(repeat, last)]
+        return Answers(np.where(there, value, np.int8(MISSING)), None)
 
 
 def replay_steps(

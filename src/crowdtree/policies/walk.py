@@ -6,6 +6,7 @@ Answers come from a :class:`Source`, such as a simulated crowd or a table of rec
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,13 +14,22 @@ from numpy.typing import NDArray
 
 from crowdtree.core.likelihood import UNSURE, answers_before
 from crowdtree.core.loss import Loss
-from crowdtree.policies.base import Answer, Asked, FloatArray, Label, Policy, label_errors, to_option
+from crowdtree.policies.base import (
+    Answer,
+    Asked,
+    FloatArray,
+    Label,
+    Policy,
+    label_errors,
+    to_option,
+)
 from crowdtree.policies.item_prior import start_of
 
 __all__ = [
     "MISSING",
     "REASONS",
     "Answers",
+    "Before",
     "ItemLabels",
     "Items",
     "Round",
@@ -42,18 +52,25 @@ class Answers(NamedTuple):
     skill: FloatArray | None
 
 
+Progress = Callable[[float], None]
+"""Called with the share of the work that is done."""
+Before = Callable[[], NDArray[Any]]
+"""Answers so far, counted where they are needed."""
+
+
 class Round(NamedTuple):
     """One question about each of some items.
 
-    `row` numbers the items, `option` is what is asked (:func:`crowdtree.policies.base.to_option`),
-    `repeat` how often that was asked about the item before, and `before` the answers so far:
-    ``[answer, row]``, with several sources those of all of them, ``[answer, row, source]``.
+    `row` numbers the items, `option` is what is asked (:func:`crowdtree.policies.base.to_option`)
+    and `repeat` how often that was asked about the item before: one of each per row, or one for all
+    rows. `before()` counts the answers so far for sources that need them: ``[answer, row]``, with
+    several sources those of all of them, ``[answer, row, source]``.
     """
 
     row: NDArray[Any]
     option: NDArray[Any]
     repeat: NDArray[Any]
-    before: NDArray[Any]
+    before: Before
 
 
 class Source(Protocol):
@@ -65,7 +82,7 @@ class Source(Protocol):
         ...
 
     def answer(
-        self, row: NDArray[Any], option: NDArray[Any], repeat: NDArray[Any], before: NDArray[Any]
+        self, row: NDArray[Any], option: NDArray[Any], repeat: NDArray[Any], before: Before
     ) -> Answers:
         """Answer the questions of a :class:`Round`."""
         ...
@@ -123,10 +140,12 @@ class Walk:
 
     def _answer(self, option: int, repeat: int) -> tuple[int, float]:
         """Ask the source: value and skill."""
-        first, asked = np.zeros(1, np.int64), np.array([option])
-        before = answers_before(
-            self.counts[:, None], first, asked, len(self.policy.problem.sources)
-        )
+        asked = np.array([option])
+
+        def before() -> NDArray[Any]:
+            sources = len(self.policy.problem.sources)
+            return answers_before(self.counts[:, None], np.zeros(1, np.int64), asked, sources)
+
         value, skill = self.source.answer(self.row, asked, np.array([repeat]), before)
         return int(value[0]), 0.0 if skill is None else float(skill[0])
 
@@ -223,20 +242,33 @@ class Items:
         """Take the answers of a round."""
         raise NotImplementedError
 
-    def walk(self) -> ItemLabels:
+    @property
+    def share_done(self) -> float:
+        """How far all items have come, from 0 to 1."""
+        return 1 - len(self.item) / max(1, len(self.labels.label))
+
+    def walk(self, progress: Progress | None = None) -> ItemLabels:
         """Ask and update until every item has its label."""
         while (asked := self.ask()) is not None:
             self.update(asked, self.source.answer(*asked))
+            if progress is not None:
+                progress(self.share_done)
         return self.labels
 
 
-def walk_items(policy: Policy[Any], source: Source, items: int) -> ItemLabels:
+def walk_items(
+    policy: Policy[Any], source: Source, items: int, progress: Progress | None = None
+) -> ItemLabels:
     """Label items: all at once where the policy knows how to, else one by one."""
     many = policy.many(source, items)
-    return label_items(policy, source, items) if many is None else many.walk()
+    if many is None:
+        return label_items(policy, source, items, progress)
+    return many.walk(progress)
 
 
-def label_items(policy: Policy[Any], source: Source, items: int) -> ItemLabels:
+def label_items(
+    policy: Policy[Any], source: Source, items: int, progress: Progress | None = None
+) -> ItemLabels:
     """Label items one by one through the policy's own steps, as a live campaign would."""
     labels = ItemLabels.blank(items, policy.problem.n_options)
     for row in range(items):
@@ -244,6 +276,8 @@ def label_items(policy: Policy[Any], source: Source, items: int) -> ItemLabels:
         while walk.label is None:
             walk.step()
         labels.write(walk)
+        if progress is not None:
+            progress((row + 1) / items)
     return labels
 
 

@@ -30,6 +30,8 @@ from crowdtree.simulation.run import Estimate, Run
 __all__ = ["Comparison", "CurveRow", "PolicyRow", "compare_policies"]
 
 Simulate = Callable[[Policy[Any]], Run]
+_Tell = Callable[[float, str], None]
+"""Called with the share of a kind of policy that is done, and what comes next."""
 PROVEN_UP_TO = 20
 """Classes up to which the frontier is proven; above, it is the greedy one."""
 FRONTIER_POINTS = 40
@@ -192,7 +194,7 @@ def compare_policies(
     criterion: Criterion | None = None,
     time_limit: float = 5.0,
     allow_groups: bool = False,
-    progress: Callable[[str], None] | None = None,
+    progress: Callable[[float, str], None] | None = None,
 ) -> Comparison:
     """Compare all policies on one problem, with a crowd that errs as assumed.
 
@@ -219,7 +221,7 @@ def compare_policies(
     allow_groups
         Accept classes that no question separates.
     progress
-        Called with the name of what comes next.
+        Called with the share that is done (of the policies, not of the time), and what comes next.
 
     Examples
     --------
@@ -247,17 +249,20 @@ def compare_policies(
 
     run = partial(simulate, problem, items=items, rng=rng)
     tree = design(problem, "fm", allow_groups=allow_groups)
-    makers: Sequence[tuple[str, Callable[[], Iterator[_Found]]]] = (
-        ("adaptive", lambda: _adaptive(problem, aim, max_answers, criterion, run, items)),
-        ("frontier", lambda: _frontiers(problem, aim, time_limit, allow_groups, run)),
-        ("paper", lambda: _paper(tree, aim, run)),
-        ("batch", lambda: _batch(problem, aim, run, items, rng)),
+    makers: Sequence[Callable[[_Tell], Iterator[_Found]]] = (
+        partial(_adaptive, problem, aim, max_answers, criterion, run, items),
+        partial(_frontiers, problem, aim, time_limit, allow_groups, run),
+        partial(_paper, tree, aim, run),
+        partial(_batch, problem, aim, run, items, rng),
     )
     found: list[_Found] = []
-    for name, make in makers:
-        if progress is not None:
-            progress(name)
-        found += make()
+    for number, make in enumerate(makers):
+
+        def tell(share: float, what: str, number: int = number) -> None:
+            if progress is not None:
+                progress((number + share) / len(makers), what)
+
+        found += make(tell)
     found = _with_paper_leads(found, aim)
     rows = tuple(_row(one, aim, problem) for one in found)
     curves = [
@@ -322,7 +327,13 @@ def _made(run: Run) -> Run:
 
 
 def _adaptive(
-    problem: Problem, aim: _Aim, most: int, criterion: Any, run: Simulate, items: int
+    problem: Problem,
+    aim: _Aim,
+    most: int,
+    criterion: Any,
+    run: Simulate,
+    items: int,
+    tell: _Tell,
 ) -> Iterator[_Found]:
     """Several targets, one of them tuned so that the mean error is the one asked for."""
     from crowdtree.simulation import tune_target
@@ -334,6 +345,7 @@ def _adaptive(
         )
 
     note, least = "", aim.value / 4
+    tell(0.0, "tuning the adaptive policy")
     try:
         tuned = tune_target(problem, make, aim.value, items=min(items, 5000), loss=aim.loss)
     except CrowdtreeError:
@@ -343,15 +355,25 @@ def _adaptive(
         dearest = math.inf if problem.loss.refer is None else problem.loss.refer
         others = [t for t in (aim.value * times for times in LOSS_STEPS) if t < dearest]
     targets = sorted({tuned, *(t for t in others if t > least)}, reverse=True)
-    points = [_simulated(run(make(target))) for target in targets]
+    points = []
+    for number, target in enumerate(targets):
+        tell(0.5 + number / (2 * len(targets)), f"simulating the adaptive policy to {target:.2g}")
+        points.append(_simulated(run(make(target))))
     yield _Found("adaptive", points, False, note, targets.index(tuned))
 
 
 def _frontiers(
-    problem: Problem, aim: _Aim, seconds: float, allow_groups: bool, run: Simulate
+    problem: Problem,
+    aim: _Aim,
+    seconds: float,
+    allow_groups: bool,
+    run: Simulate,
+    tell: _Tell,
 ) -> Iterator[_Found]:
     method: Literal["greedy"] | None = None if problem.n_classes <= PROVEN_UP_TO else "greedy"
-    for vote in kinds_of_votes(problem):
+    kinds = kinds_of_votes(problem)
+    for number, vote in enumerate(kinds):
+        tell(number / len(kinds), f"searching the frontier of {vote} votes")
         front = frontier(
             problem,
             vote,
@@ -360,6 +382,7 @@ def _frontiers(
             time_limit=seconds,
             allow_groups=allow_groups,
         )
+        tell((number + 0.5) / len(kinds), f"searching the best plan of {vote} votes")
         values, proven = _values(front, aim)
         points = [_planned(value, run, "none") for value in values]
         yield _Found(f"frontier, {vote}", points, True, "" if proven else "not proven best")
@@ -392,8 +415,9 @@ def _planned(
     )
 
 
-def _paper(tree: Tree, aim: _Aim, run: Simulate) -> Iterator[_Found]:
+def _paper(tree: Tree, aim: _Aim, run: Simulate, tell: _Tell) -> Iterator[_Found]:
     """Yield the paper's tree with Algorithm 1, its votes stopped in all three ways."""
+    tell(0.0, "computing the plans of the paper")
     plans = []
     for plan in itertools.islice(paper_plans(tree), MAX_STAFFINGS):
         plans.append(evaluate(plan))
@@ -404,7 +428,8 @@ def _paper(tree: Tree, aim: _Aim, run: Simulate) -> Iterator[_Found]:
         ("paper, curtailed", "curtailed"),
         ("paper", "none"),
     )
-    for name, stopping in ways:
+    for number, (name, stopping) in enumerate(ways, start=1):
+        tell(number / (len(ways) + 1), f"computing {name}")
         points = []
         for value in plans:
             try:
@@ -417,7 +442,9 @@ def _paper(tree: Tree, aim: _Aim, run: Simulate) -> Iterator[_Found]:
             yield _Found(name, points, True)
 
 
-def _batch(problem: Problem, aim: _Aim, run: Simulate, items: int, rng: int) -> Iterator[_Found]:
+def _batch(
+    problem: Problem, aim: _Aim, run: Simulate, items: int, rng: int, tell: _Tell
+) -> Iterator[_Found]:
     """Yield all questions at once: nearest codeword, posterior, and fused by Dawid and Skene."""
 
     def fused(votes: int) -> Run:
@@ -433,7 +460,8 @@ def _batch(problem: Problem, aim: _Aim, run: Simulate, items: int, rng: int) -> 
         ("batch, Dawid-Skene", fused, several),
         ("batch, nearest", lambda votes: run(BatchPolicy(problem, votes)), BATCH_VOTES),
     )
-    for name, ask, counts in ways:
+    for number, (name, ask, counts) in enumerate(ways):
+        tell(number / len(ways), f"simulating {name}")
         points: dict[int, _Point] = {}
 
         def wrong(votes: int, ask: Any = ask, points: dict[int, _Point] = points) -> float:

@@ -23,7 +23,7 @@ from crowdtree.core.problem import Problem, check_dependence
 from crowdtree.core.text import plural
 from crowdtree.policies.item_prior import check_priors
 from crowdtree.policies.replay import RecordedAnswers, as_answers, by_option, class_codes
-from crowdtree.policies.walk import Answers, Source
+from crowdtree.policies.walk import Answers, Before, Source
 
 __all__ = ["Block", "Crowd", "CrowdBlock", "Recorded", "Respondents"]
 
@@ -179,7 +179,8 @@ class CrowdBlock:
         self.crowd = crowd
         self.problem = problem
         self.model = AnswerModel.of(problem, crowd.table, crowd.shared_difficulty)
-        self.shared_difficulty = self.model.shared_difficulty
+        self._counts = self.model.depends or len(problem.sources) > 1
+        self._none = np.zeros((self.model.slots, 1), dtype=np.int64)
         self.key = np.uint64(key)
         self.item = mixed(mixed(np.arange(start, stop, dtype=np.uint64) ^ self.key) ^ _ITEM)
         cumulative = np.cumsum(problem.prior)
@@ -196,13 +197,14 @@ class CrowdBlock:
         return self.item ^ _ANSWER
 
     def answer(
-        self, row: NDArray[Any], option: NDArray[Any], repeat: NDArray[Any], before: NDArray[Any]
+        self, row: NDArray[Any], option: NDArray[Any], repeat: NDArray[Any], before: Before
     ) -> Answers:
         """Draw answers from the model, by the worker whose turn it is."""
         turn = (option.astype(np.uint64) << np.uint64(20)) + repeat.astype(np.uint64)
         drawn = uniform(mixed(self.stream[row] + turn * _GOLDEN))
         people, known = (None, None) if self.plain else self._who(row, option, repeat)
-        return Answers(self.model.sample(option, self.truth[row], before, drawn, people), known)
+        counts = before() if self._counts else self._none
+        return Answers(self.model.sample(option, self.truth[row], counts, drawn, people), known)
 
     def worker(self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any]) -> UintArray:
         """Choose the workers: people take turns from a random start per item and question."""
@@ -221,7 +223,7 @@ class CrowdBlock:
         skill, spammer, told = self._people
         ability, spams = skill[worker], spammer[worker]
         known = told[worker] if self.crowd.known_skill else None
-        if not self._asks_people.all():
+        if self._asks_people is not None:
             people = self._asks_people[option]
             ability, spams = ability * people, spams & people
             known = None if known is None else known * people
@@ -230,10 +232,10 @@ class CrowdBlock:
         return Respondent(ability, spams, self._spam), known
 
     @cached_property
-    def _asks_people(self) -> NDArray[np.bool_]:
-        """Whether an option is a question to people."""
+    def _asks_people(self) -> NDArray[np.bool_] | None:
+        """Whether an option is a question to people; None where all are."""
         kinds = [source.kind == "people" for source in self.problem.sources]
-        return np.repeat(kinds, self.problem.n_questions)
+        return None if all(kinds) else np.repeat(kinds, self.problem.n_questions)
 
     @cached_property
     def _spam(self) -> FloatArray:
@@ -359,14 +361,12 @@ class Recorded:
 class _RecordedBlock(RecordedAnswers):
     """Recorded answers with the class of each item; a policy must not ask more often."""
 
-    def __init__(
-        self, values: NDArray[np.int8], truth: IntArray, prior: FloatArray | None
-    ) -> None:
+    def __init__(self, values: NDArray[np.int8], truth: IntArray, prior: FloatArray | None) -> None:
         super().__init__(values, prior)
         self.truth = truth
 
     def answer(
-        self, row: NDArray[Any], option: NDArray[Any], repeat: NDArray[Any], before: NDArray[Any]
+        self, row: NDArray[Any], option: NDArray[Any], repeat: NDArray[Any], before: Before
     ) -> Answers:
         """Look the answers up."""
         depth = self.values.shape[2]

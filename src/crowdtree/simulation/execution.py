@@ -49,11 +49,11 @@ class Task:
     stop: int
     stepwise: bool = False
 
-    def run(self) -> BlockRun:
+    def run(self, progress: Callable[[float], None] | None = None) -> BlockRun:
         """Simulate the block."""
         block = self.crowd.block(self.problem, self.key, self.start, self.stop)
         walk = label_items if self.stepwise else walk_items
-        return BlockRun(block.truth, walk(self.policy, block, self.stop - self.start))
+        return BlockRun(block.truth, walk(self.policy, block, self.stop - self.start, progress))
 
     def fingerprint(self) -> str:
         """Name of the result: the same for the same task, in any session."""
@@ -132,21 +132,30 @@ def perform(
     open_tasks = [place for place, result in enumerate(found) if result is None]
     total = sum(task.stop - task.start for task in tasks)
     done = total - sum(tasks[place].stop - tasks[place].start for place in open_tasks)
-    if progress is not None:
-        progress(done, total)
-    results = _results([tasks[place] for place in open_tasks], engine, jobs)
+
+    def report(within: float = 0.0) -> None:
+        """Report the finished tasks, and part of the next one."""
+        if progress is not None:
+            progress(done + int(within * min(BLOCK, total - done)), total)
+
+    report()
+    results = _results([tasks[place] for place in open_tasks], engine, jobs, report)
     for place, result in zip(open_tasks, results, strict=True):
         found[place] = result
         if store is not None:
             store.save(tasks[place], result)
         done += len(result.truth)
-        if progress is not None:
-            progress(done, total)
+        report()
     return [result for result in found if result is not None]
 
 
-def _results(tasks: Sequence[Task], engine: str, jobs: int) -> Iterator[BlockRun]:
-    """Results in the order of the tasks, each as soon as it and those before it are finished."""
+def _results(
+    tasks: Sequence[Task], engine: str, jobs: int, report: Callable[[float], None]
+) -> Iterator[BlockRun]:
+    """Results in the order of the tasks, each as soon as it and those before it are finished.
+
+    `report` is called with the share of a task that is done, where it runs in this process.
+    """
     scheme, _, address = engine.partition("://")
     if scheme == "dask" and address:
         yield from _on_dask(tasks, address)
@@ -156,7 +165,7 @@ def _results(tasks: Sequence[Task], engine: str, jobs: int) -> Iterator[BlockRun
             "such as dask://localhost:8786"
         )
     elif jobs == 1 or len(tasks) <= 1:
-        yield from (task.run() for task in tasks)
+        yield from (task.run(report) for task in tasks)
     else:
         yield from _in_processes(tasks, jobs)
 

@@ -19,7 +19,15 @@ from crowdtree.policies.base import HANDED_OVER
 from crowdtree.policies.monitor import Alarm, Finding, Revision
 from crowdtree.policies.walk import REASONS, ItemLabels
 
-__all__ = ["Adaptation", "BlockRun", "CalibrationRow", "Estimate", "Run", "mean_estimate", "share_estimate"]
+__all__ = [
+    "Adaptation",
+    "BlockRun",
+    "CalibrationRow",
+    "Estimate",
+    "Run",
+    "mean_estimate",
+    "share_estimate",
+]
 
 FloatArray = NDArray[np.float64]
 
