@@ -14,6 +14,7 @@ from crowdtree.policies import AdaptivePolicy, Answer, BatchPolicy, PlanPolicy, 
 from crowdtree.policies.monitor import Monitor, Revision
 from crowdtree.policies.monitor import watch as module
 from crowdtree.policies.revising import Gathered, estimate, revised, table_of
+from crowdtree.policies.walk import Round
 from crowdtree.simulation import Crowd, simulate
 from tests.campaignlab import Campaign, replay
 
@@ -196,7 +197,7 @@ def test_dependence_is_estimated():
             q = turn % 2
             asked = (np.array([n]) for n in (row, q, turn // 2))
             before = np.array([[turn // 2 - yes[q]], [yes[q]]])
-            value = int(block.answer(*asked, before.copy).value[0])
+            value = int(block.answer(Round(*asked, before.copy)).value[0])
             yes[q] += value
             said.append(Answer(q, value))
         items.append(said)

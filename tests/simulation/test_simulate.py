@@ -21,6 +21,7 @@ from crowdtree.core.problem import Problem
 from crowdtree.designs.designers import design
 from crowdtree.designs.staffing import staff
 from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy, expected_answers
+from crowdtree.policies.walk import Round
 from crowdtree.simulation import Crowd, Recorded, execution, simulate, sweep, tune_target
 from crowdtree.simulation.run import Estimate, mean_estimate, share_estimate
 
@@ -210,8 +211,8 @@ def test_answers_of_the_crowd_have_the_given_probability():
     rows = np.arange(40_000)
     zero = np.zeros(40_000, dtype=np.int64)
     none = np.zeros((3, 40_000), dtype=np.int64)
-    said = block.answer(rows, zero + 2, zero, lambda: none).value
-    again = block.answer(rows, zero + 2, zero + 1, lambda: none).value
+    said = block.answer(Round(rows, zero + 2, zero, none.copy)).value
+    again = block.answer(Round(rows, zero + 2, zero + 1, none.copy)).value
     for cls in range(6):
         mine = block.truth == cls
         share = PROBLEM.worker_error[2, cls]
@@ -220,9 +221,9 @@ def test_answers_of_the_crowd_have_the_given_probability():
         if mine.sum() > 2000:
             assert abs(np.corrcoef(said[mine], again[mine])[0, 1]) < 0.06
     lean = Crowd(shared_difficulty=0.5).block(PROBLEM, 11, 0, 40_000)
-    first = lean.answer(rows, zero + 2, zero, lambda: none).value
+    first = lean.answer(Round(rows, zero + 2, zero, none.copy)).value
     counts = np.stack([first == 0, first == 1]).astype(np.int64)
-    second = lean.answer(rows, zero + 2, zero + 1, lambda: counts).value
+    second = lean.answer(Round(rows, zero + 2, zero + 1, counts.copy)).value
     mine = lean.truth == np.bincount(lean.truth).argmax()
     assert np.corrcoef(first[mine], second[mine])[0, 1] == pytest.approx(0.5, abs=0.05)
 

@@ -31,8 +31,16 @@ from crowdtree.policies.base import (
 )
 from crowdtree.policies.calibrating import Calibrated, check_calibration
 from crowdtree.policies.item_prior import dump_prior, load_prior
-from crowdtree.policies.plan_items import finite_logs
-from crowdtree.policies.walk import MISSING, REASONS, Answers, Items, Round, Source, answer_slots
+from crowdtree.policies.walk import (
+    MISSING,
+    REASONS,
+    Answers,
+    Items,
+    Round,
+    Source,
+    answer_slots,
+    finite_logs,
+)
 
 __all__ = ["BatchPolicy", "BatchState", "Decoder", "nearest_codeword"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crowdtree.core.errors import CrowdtreeError, listing
 from crowdtree.core.likelihood import UNSURE
 from crowdtree.core.outcomes import CANT_TELL, MAX_ANSWERS, answer_spellings, folded_answer
-from crowdtree.policies.walk import MISSING, Answers, Before, Walk
+from crowdtree.policies.walk import MISSING, Answers, Round, Walk
 
 if TYPE_CHECKING:
     from crowdtree.core.problem import Problem
@@ -212,16 +212,11 @@ class RecordedAnswers:
     def __init__(self, values: NDArray[np.int8], prior: FloatArray | None = None) -> None:
         self.values, self.prior = values, prior
 
-    def answer(
-        self,
-        row: NDArray[Any],
-        option: NDArray[Any],
-        repeat: NDArray[Any],
-        before: Before,  # noqa: ARG002
-    ) -> Answers:
+    def answer(self, asked: Round) -> Answers:
         """Look the answers up."""
-        there, last = repeat < self.values.shape[2], self.values.shape[2] - 1
-        value = self.values[row, option, np.minimum(repeat, last)]
+        last = self.values.shape[2] - 1
+        there = asked.repeat <= last
+        value = self.values[asked.row, asked.option, np.minimum(asked.repeat, last)]
         return Answers(np.where(there, value, np.int8(MISSING)), None)
 
 

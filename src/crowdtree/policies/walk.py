@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.core.likelihood import UNSURE, answers_before
+from crowdtree.core.likelihood import UNSURE, AnswerModel, answers_before
 from crowdtree.core.loss import Loss
 from crowdtree.policies.base import (
     Answer,
@@ -29,7 +29,6 @@ __all__ = [
     "MISSING",
     "REASONS",
     "Answers",
-    "Before",
     "ItemLabels",
     "Items",
     "Round",
@@ -54,8 +53,6 @@ class Answers(NamedTuple):
 
 Progress = Callable[[float], None]
 """Called with the share of the work that is done."""
-Before = Callable[[], NDArray[Any]]
-"""Answers so far, counted where they are needed."""
 
 
 class Round(NamedTuple):
@@ -70,7 +67,7 @@ class Round(NamedTuple):
     row: NDArray[Any]
     option: NDArray[Any]
     repeat: NDArray[Any]
-    before: Before
+    before: Callable[[], NDArray[Any]]
 
 
 class Source(Protocol):
@@ -81,10 +78,8 @@ class Source(Protocol):
         """Own prior of each item over the classes, one row each; None where all start alike."""
         ...
 
-    def answer(
-        self, row: NDArray[Any], option: NDArray[Any], repeat: NDArray[Any], before: Before
-    ) -> Answers:
-        """Answer the questions of a :class:`Round`."""
+    def answer(self, asked: Round) -> Answers:
+        """Answer the questions of a round."""
         ...
 
 
@@ -146,7 +141,7 @@ class Walk:
             sources = len(self.policy.problem.sources)
             return answers_before(self.counts[:, None], np.zeros(1, np.int64), asked, sources)
 
-        value, skill = self.source.answer(self.row, asked, np.array([repeat]), before)
+        value, skill = self.source.answer(Round(self.row, asked, np.array([repeat]), before))
         return int(value[0]), 0.0 if skill is None else float(skill[0])
 
     def _take(self, answer: Answer | None) -> None:
@@ -250,7 +245,7 @@ class Items:
     def walk(self, progress: Progress | None = None) -> ItemLabels:
         """Ask and update until every item has its label."""
         while (asked := self.ask()) is not None:
-            self.update(asked, self.source.answer(*asked))
+            self.update(asked, self.source.answer(asked))
             if progress is not None:
                 progress(self.share_done)
         return self.labels
@@ -285,3 +280,9 @@ def answer_slots(value: NDArray[Any], slots: int) -> IntArray:
     """Places of answers in a tally or in counts: the last one is that of "can't tell"."""
     unsure = value == UNSURE
     return np.where(unsure, slots - 1, value) if unsure.any() else value
+
+
+def finite_logs(model: AnswerModel) -> FloatArray:
+    """Logarithms of the answers that are evidence, 0 for answers that a question does not have."""
+    logs = model.logs[: len(model.answers)]
+    return np.where(np.isfinite(logs), logs, 0.0)

@@ -23,7 +23,7 @@ from crowdtree.core.problem import Problem, check_dependence
 from crowdtree.core.text import plural
 from crowdtree.policies.item_prior import check_priors
 from crowdtree.policies.replay import RecordedAnswers, as_answers, by_option, class_codes
-from crowdtree.policies.walk import Answers, Before, Source
+from crowdtree.policies.walk import Answers, Round, Source
 
 __all__ = ["Block", "Crowd", "CrowdBlock", "Recorded", "Respondents"]
 
@@ -196,10 +196,9 @@ class CrowdBlock:
         """Number of each item from which its answers are drawn."""
         return self.item ^ _ANSWER
 
-    def answer(
-        self, row: NDArray[Any], option: NDArray[Any], repeat: NDArray[Any], before: Before
-    ) -> Answers:
+    def answer(self, asked: Round) -> Answers:
         """Draw answers from the model, by the worker whose turn it is."""
+        row, option, repeat, before = asked
         turn = (option.astype(np.uint64) << np.uint64(20)) + repeat.astype(np.uint64)
         drawn = uniform(mixed(self.stream[row] + turn * _GOLDEN))
         people, known = (None, None) if self.plain else self._who(row, option, repeat)
@@ -365,17 +364,15 @@ class _RecordedBlock(RecordedAnswers):
         super().__init__(values, prior)
         self.truth = truth
 
-    def answer(
-        self, row: NDArray[Any], option: NDArray[Any], repeat: NDArray[Any], before: Before
-    ) -> Answers:
+    def answer(self, asked: Round) -> Answers:
         """Look the answers up."""
         depth = self.values.shape[2]
-        if np.any(repeat >= depth):
+        if np.any(asked.repeat >= depth):
             raise CrowdtreeError(
                 f"recorded: the policy asks a question more than {depth} times per item; "
                 f"give it repeats={depth}"
             )
-        return super().answer(row, option, repeat, before)
+        return super().answer(asked)
 
 
 def describe_problem(problem: Problem) -> dict[str, Any]:
