@@ -154,9 +154,6 @@ def test_a_kind_of_worker_that_errs_more_is_named():
             monitor.observe(str(item), Answer(question, right ^ int(wrong)), kind)
     assert ("kind", "model x") in [(alarm.subject, alarm.name) for alarm in monitor.alarms]
     assert ("kind", "people") not in [(alarm.subject, alarm.name) for alarm in monitor.alarms]
-    score = monitor.scores()
-    assert score["kind", "model x"].observed > score["kind", "model x"].expected + 0.1
-    assert score["kind", "people"].answers == 360
 
 
 def test_other_class_shares_raise_an_alarm():
@@ -365,7 +362,7 @@ def held_numbers(monitor):
     while left:
         bets = left.pop()
         found[id(bets)] = bets.size
-        left += [after.bets for after in bets.after.values()]
+        left += bets.after.values()
     return sum(found.values()) + module.ENTRY * len(monitor._held)
 
 

@@ -24,7 +24,7 @@ from crowdtree.policies.revising import (
     wrong_share,
 )
 
-__all__ = ["ALIKE", "CHANCES", "DEPENDENCES", "SHARES", "After", "Bets", "ItemBets", "Key"]
+__all__ = ["ALIKE", "CHANCES", "DEPENDENCES", "SHARES", "Bets", "ItemBets", "Key"]
 
 MULTIPLES = (1 / 2, 2 / 3, 3 / 2, 2.0, 3.0)
 """Errors, in multiples of those of the table, that it is compared with."""
@@ -76,7 +76,7 @@ class ItemBets:
         self.log_ratios: FloatArray = np.zeros(classes * len(CHANCES))
         self.counts: dict[int, NDArray[np.int64]] = {}
         """Answers to each question, as the model counts them."""
-        self.after: dict[Said, After] = {}
+        self.after: dict[Said, ItemBets] = {}
         """What follows from one more answer, where that was computed before."""
 
     def copy(self) -> ItemBets:
@@ -114,15 +114,6 @@ class ItemBets:
         self.add(added, self.chance[:1].repeat(sum(count for _, _, count in added), axis=0))
 
 
-class After(NamedTuple):
-    """What follows from one more answer about an item."""
-
-    bets: ItemBets
-    bits: float
-    """How surprising the answer was under the table, in bits."""
-    expected_bits: float
-
-
 class Bets:
     """The alternatives to a table; `class_of` is the class of each hypothesis, counted from 0."""
 
@@ -134,13 +125,6 @@ class Bets:
         self._asked: dict[tuple[int, int], _Asked] = {}
         self._known: dict[int, tuple[FloatArray, FloatArray]] = {}
         self._none = np.zeros(table.model.slots, dtype=np.int64)
-
-    def chances(self, item: ItemBets, question: int) -> FloatArray:
-        """P(answer | hypothesis) of the next answer to a question about an item."""
-        before = item.counts.get(question)
-        if before is None or not self.table.model.shared_difficulty:
-            return self._tables(question)[0]
-        return self.table.model.chances(question, 0.0, before)
 
     def is_evidence(self, said: Said) -> bool:
         """Whether the table has a probability of the answer, which "can't tell" may lack."""

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdtree.core.checking import check_call, check_share
 from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.problem import Problem
 from crowdtree.core.result_methods import HtmlShown
+from crowdtree.core.stats import Z95, wilson_interval
 from crowdtree.core.text import plural
 from crowdtree.policies.base import Answer, FloatArray, Policy, check_answer
-from crowdtree.policies.monitor.bets import ALIKE, CHANCES, SHARES, After, Bets, ItemBets, Key
-from crowdtree.policies.monitor.findings import find
+from crowdtree.policies.monitor.bets import ALIKE, CHANCES, SHARES, Bets, ItemBets, Key
 from crowdtree.policies.monitor.past import PEOPLE, Past, Remembered, Said
-from crowdtree.policies.monitor.records import Alarm, Finding, Occasion, Revision, Score
-from crowdtree.policies.revising import ITEMS_PER_CLASS, Estimated, Gathered, estimate, table_of
+from crowdtree.policies.monitor.records import Alarm, Finding, Occasion, Revision
+from crowdtree.policies.revising import (
+    ITEMS_PER_CLASS,
+    Estimated,
+    Gathered,
+    Table,
+    estimate,
+    table_of,
+)
 
 __all__ = ["GROWTH", "Monitor"]
 
@@ -111,7 +119,6 @@ class Monitor(HtmlShown):
         for number in range(self._bets.classes):
             self._place(("class", str(number)), len(CHANCES))
         self._classes = len(self._totals)  # alternatives about errors in one class come first
-        self._scores: dict[Key, list[float]] = {}
         self._mass = np.zeros(len(self.table.prior))
         self._shares: list[_Shares] = []
         self._held: dict[str, ItemBets] = {}  # the one that was answered last at the end
@@ -147,13 +154,12 @@ class Monitor(HtmlShown):
         check_answer(self.original.problem, answer)
         self.position = self.position + 1 if position is None else position
         said = Said(Answer(answer.question, answer.value), kind)
-        held = self._take(item)
-        after = self._after(held, said)
-        self._score(said, after)
-        self._count(held, -1)
+        before = self._take(item)
+        after = self._after(before, said)
+        self._count(before, -1)
         self.past.add(item, self.position, said)
-        self._count(after.bets, 1)
-        self._hold(item, after.bets)
+        self._count(after, 1)
+        self._hold(item, after)
         self.answers += 1
         return self._new_alarms()
 
@@ -170,7 +176,7 @@ class Monitor(HtmlShown):
             began = self.position
         found = self._first(sum(made.position <= began for made in self._shares))
         for one in said:
-            found = self._after(found, one).bets
+            found = self._after(found, one)
         return found
 
     def _first(self, shares: int) -> ItemBets:
@@ -186,22 +192,20 @@ class Monitor(HtmlShown):
             self._size += found.size
         return found
 
-    def _after(self, held: ItemBets, said: Said) -> After:
-        """What follows from one more answer."""
-        found = held.after.get(said)
-        if found is None:
-            bits = self._surprise(held, said)
-            made = held.copy()
-            needed = self._bets.needs(made, said)
+    def _after(self, before: ItemBets, said: Said) -> ItemBets:
+        """Likelihood ratios after one more answer."""
+        after = before.after.get(said)
+        if after is None:
+            after = before.after[said] = before.copy()
+            needed = self._bets.needs(after, said)
             if needed:
-                made.add_like_table(
+                after.add_like_table(
                     [(key, self._place(key, count), count) for key, count in needed]
                 )
-            self._bets.tell(made, said)
-            self._bets.refresh(made)
-            found = held.after[said] = After(made, *bits)
-            self._size += made.size
-        return found
+            self._bets.tell(after, said)
+            self._bets.refresh(after)
+            self._size += after.size
+        return after
 
     def _hold(self, item: str, held: ItemBets) -> None:
         self._held[item] = held
@@ -256,24 +260,6 @@ class Monitor(HtmlShown):
             prior, strength = self.table.prior, ITEMS_PER_CLASS * len(self.table.prior)
             share = (strength * prior + self._mass) / (strength + self._mass.sum())
             self._shares.append(_Shares(self.position, share))
-
-    def _surprise(self, held: ItemBets, said: Said) -> tuple[float, float]:
-        """How surprising an answer is under the table, and an answer is expected to be, in bits."""
-        if not self._bets.is_evidence(said):
-            return 0.0, 0.0
-        chances = self._bets.chances(held, said.answer.question) @ held.posterior
-        bits = [-math.log2(min(max(chance, 1e-12), 1 - 1e-12)) for chance in chances.tolist()]
-        expected = math.fsum(map(operator.mul, chances.tolist(), bits))
-        return bits[self.table.model.slot(said.answer.value)], expected
-
-    def _score(self, said: Said, after: After) -> None:
-        if not self._bets.is_evidence(said):
-            return
-        for key in (("question", str(said.answer.question)), ("kind", said.kind)):
-            score = self._scores.setdefault(key, [0, 0.0, 0.0])
-            score[0] += 1
-            score[1] += after.bits
-            score[2] += after.expected_bits
 
     # ---------------------------------------------------------------- what they say
 
@@ -331,13 +317,6 @@ class Monitor(HtmlShown):
         names = {"question": problem.questions, "class": problem.classes}.get(key[0])
         return key[1] if names is None else names[int(key[1])]
 
-    def scores(self) -> dict[tuple[str, str], Score]:
-        """How well the answers to each question and of each kind of worker were predicted."""
-        return {
-            (key[0], self._named(key)): Score(int(n), seen / n, expected / n)
-            for key, (n, seen, expected) in self._scores.items()
-        }
-
     def estimate(self) -> Estimated:
         """Estimate the table from the answers so far, with the assumed table as the prior."""
         return estimate(self.table, Gathered.of(self.past.items(), self.table.model.slots))
@@ -346,7 +325,7 @@ class Monitor(HtmlShown):
         """Say what the answers say about questions, classes and dependence; likeliest first."""
         found = self.estimate() if estimated is None else estimated
         evidence = dict(zip(self._keys, self._evidence().tolist(), strict=True))
-        return find(self.original.problem, self.table, found, self._class_of, evidence)
+        return _find(self.original.problem, self.table, found, self._class_of, evidence)
 
     # ---------------------------------------------------------------- revising
 
@@ -386,7 +365,6 @@ class Monitor(HtmlShown):
             "keys": [[*key, first] for key, first in self._keys.items()],
             "totals": self._totals.tolist(),
             "log_weight": self._log_weight.tolist(),
-            "scores": [[*key, score] for key, score in self._scores.items()],
             "mass": self._mass.tolist(),
             "shares": [[made.position, made.share.tolist()] for made in self._shares],
             "alarms": [alarm._asdict() for alarm in self.alarms],
@@ -408,7 +386,6 @@ class Monitor(HtmlShown):
         made._totals = np.array(data["totals"])
         made._log_weight = np.array(data["log_weight"])
         made._find_places()
-        made._scores = {(s, name): list(score) for s, name, score in data["scores"]}
         made._mass = np.array(data["mass"])
         made._shares = [_Shares(int(at), np.array(share)) for at, share in data["shares"]]
         made.alarms = [Alarm(**alarm) for alarm in data["alarms"]]
@@ -416,3 +393,58 @@ class Monitor(HtmlShown):
         if made.revisions:
             made.policy = made.revisions[-1].apply(policy)
         return made
+
+
+def _find(
+    problem: Problem,
+    assumed: Table,
+    found: Estimated,
+    class_of: NDArray[np.int64],
+    evidence: Mapping[Key, float],
+) -> list[Finding]:
+    """List what an estimate says, what differs from the table first, then the likeliest.
+
+    `class_of` is the class of each hypothesis, `evidence` the weighted likelihood ratio of each way
+    to be wrong.
+    """
+
+    def weight(subject: str, name: str = "") -> float:
+        return evidence.get((subject, name), 0.0)
+
+    made = []
+    definite = found.answers * assumed.definite
+    for q, name in enumerate(problem.questions):
+        only = np.arange(len(definite))[:, None] == q
+        facts = _errors(assumed, found, definite * only, float(found.sd[q]))
+        if facts is not None:
+            made.append(Finding("question", name, *facts, weight("question", str(q))))
+    whole = weight("table")  # where it explains more than one class does, classes are not listed
+    for c, name in enumerate(problem.classes):
+        mine = class_of == c
+        sd = float(found.class_sd[mine].min(initial=np.inf))
+        facts = _errors(assumed, found, definite * mine, sd)
+        if facts is not None and weight("class", str(c)) > whole:
+            made.append(Finding("class", name, *facts, weight("class", str(c))))
+    if len(problem.classes) == len(assumed.prior):
+        for c, name in enumerate(problem.classes):
+            share = float(found.table.prior[c])
+            low, high = wilson_interval(share * found.items, found.items)
+            facts = (float(assumed.prior[c]), share, low, high)
+            made.append(Finding("prior", name, *facts, weight("prior")))
+    rho = (assumed.model.shared_difficulty, found.table.model.shared_difficulty)
+    if rho[0] != rho[1]:
+        made.append(Finding("dependence", "", *rho, rho[1], rho[1], weight("dependence")))
+    return sorted(made, key=lambda finding: (not finding.differs, -finding.evidence))
+
+
+def _errors(
+    assumed: Table, found: Estimated, weight: FloatArray, sd: float
+) -> tuple[float, float, float, float] | None:
+    """Mean error over some cells: assumed, estimated, and the ends of its interval."""
+    total = float(weight.sum())
+    if not total:
+        return None
+    value = float((weight * found.table.error).sum()) / total
+    odds = math.log(value / (1 - value))
+    ends = [1 / (1 + math.exp(-odds - z * sd)) for z in (-Z95, Z95)]
+    return float((weight * assumed.error).sum()) / total, value, ends[0], ends[1]
