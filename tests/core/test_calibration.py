@@ -395,7 +395,7 @@ def test_more_answers_never_make_an_undecided_item_look_worse():
     for most in (5, 10, 40):
         wider = policy.changed(max_answers=most)
         counts = state.counts.sum(axis=0)[None], np.array([4])
-        found.append(bool(wider.hopeless(stated, plain, *counts)[0]))
+        found.append(bool(wider.cannot_reach_target(stated, plain, *counts)[0]))
     assert found == sorted(found, reverse=True)
 
 

@@ -35,7 +35,7 @@ from crowdtree.policies.base import (
 from crowdtree.policies.calibrating import Guaranteed, check_calibration
 from crowdtree.policies.criteria import CRITERIA, Dense, Pairs, first_best
 from crowdtree.policies.item_prior import dump_prior, load_prior
-from crowdtree.policies.outlook import Contrasts, Outlook, hopeless
+from crowdtree.policies.prospects import Contrasts, Prospects, cannot_reach_target
 from crowdtree.policies.reachable import (
     reachable_error,
     refuse_unreachable,
@@ -267,7 +267,7 @@ class AdaptivePolicy(Guaranteed):
         if (
             enough
             and self.may_give_up
-            and self.hopeless(
+            and self.cannot_reach_target(
                 stated[None],
                 self.by_class(state.log_posterior)[None],
                 state.counts.sum(axis=0)[None],
@@ -317,7 +317,7 @@ class AdaptivePolicy(Guaranteed):
         least = 1.0 if self.problem.loss is None else self.problem.loss.least
         return 1.0 if self.target_loss >= least else self.target_loss / least
 
-    def hopeless(
+    def cannot_reach_target(
         self,
         stated: FloatArray,
         log_posterior: FloatArray,
@@ -348,8 +348,8 @@ class AdaptivePolicy(Guaranteed):
         start = self.log_prior if log_prior is None else log_prior
         start = start if start.ndim == 1 else start[due]
         evidence = log_posterior - start
-        items = Outlook(stated, evidence, answers, left, asked, remaining)
-        found[due] = hopeless(
+        items = Prospects(stated, evidence, answers, left, asked, remaining)
+        found[due] = cannot_reach_target(
             items,
             start,
             self._contrasts,

@@ -90,11 +90,11 @@ class AdaptiveItems(Items):
         reason[(reason == OPEN) & (self.answers >= policy.max_answers)] = BUDGET
         if policy.may_give_up:
             rows = np.flatnonzero((reason == OPEN) & ~few)
-            given_up = self.hopeless(rows, stated, by_class, log_prior)
+            given_up = self.cannot_reach_target(rows, stated, by_class, log_prior)
             reason[rows[given_up[:, 0]]] = UNDECIDED
         return reason
 
-    def hopeless(
+    def cannot_reach_target(
         self,
         rows: NDArray[np.intp],
         stated: FloatArray,
@@ -105,7 +105,7 @@ class AdaptiveItems(Items):
         """Whether some states are unlikely to reach each target."""
         start = log_prior if self.prior is None else log_prior[rows]
         asked = self.counts[:, rows].sum(axis=0)
-        return self.policy.hopeless(
+        return self.policy.cannot_reach_target(
             stated[rows], by_class[rows], asked, self.answers[rows], targets, start
         )
 
@@ -217,7 +217,7 @@ class TargetItems(AdaptiveItems):
         over = sure
         if policy.may_give_up:
             rows = np.arange(len(sure))
-            over = sure | self.hopeless(rows, stated, by_class, log_prior, self.targets)
+            over = sure | self.cannot_reach_target(rows, stated, by_class, log_prior, self.targets)
         still &= ~(enough & over)
         self._columns = label, reached, still
         over_all = ~still.any(axis=1) | (self.answers >= policy.max_answers)

@@ -4,11 +4,11 @@ For each way in which the table may be wrong the monitor keeps the likelihood ra
 so far, each item's answers taken together because its class is unknown. If the table is right,
 their weighted mean exceeds ``1 / alpha`` at any time with a probability of at most ``alpha``.
 Everything is a function of the ordered answers, so that a replay gives the same alarms and tables.
-`bets` holds the alternatives and the likelihood ratios of one item, `watch` their sums and what
-they say, `past` the answers so far, `records` the alarms and revisions.
+`table_tests` holds the alternatives and the likelihood ratios of one item, `watch` their sums and
+what they say, `past` the answers so far, `records` the alarms and revisions.
 """
 
-from crowdtree.policies.monitor.past import PEOPLE, Past, PastItem, Remembered, Said
+from crowdtree.policies.monitor.past import PEOPLE, InMemoryHistory, Past, PastItem, Said
 from crowdtree.policies.monitor.records import Alarm, Finding, Occasion, Revision, Subject
 from crowdtree.policies.monitor.watch import GROWTH, Monitor
 
@@ -17,11 +17,11 @@ __all__ = [
     "PEOPLE",
     "Alarm",
     "Finding",
+    "InMemoryHistory",
     "Monitor",
     "Occasion",
     "Past",
     "PastItem",
-    "Remembered",
     "Revision",
     "Said",
     "Subject",

@@ -16,9 +16,16 @@ from crowdtree.core.result_methods import HtmlShown
 from crowdtree.core.stats import Z95, wilson_interval
 from crowdtree.core.text import plural
 from crowdtree.policies.base import Answer, FloatArray, Policy, check_answer
-from crowdtree.policies.monitor.bets import ALIKE, CHANCES, SHARES, Bets, ItemBets, Key
-from crowdtree.policies.monitor.past import PEOPLE, Past, Remembered, Said
+from crowdtree.policies.monitor.past import PEOPLE, InMemoryHistory, Past, Said
 from crowdtree.policies.monitor.records import Alarm, Finding, Occasion, Revision
+from crowdtree.policies.monitor.table_tests import (
+    ALIKE,
+    CHANCES,
+    SHARES,
+    ItemEvidence,
+    Key,
+    TableTests,
+)
 from crowdtree.policies.revising import (
     ITEMS_PER_CLASS,
     Estimated,
@@ -107,22 +114,22 @@ class Monitor(HtmlShown):
         self.original = self.policy = policy
         self.table = table_of(policy)
         self.alpha, self.adapt = float(alpha), bool(adapt)
-        self.past: Past = Remembered() if past is None else past
+        self.past: Past = InMemoryHistory() if past is None else past
         self.position = self.answers = self.items = self.revised_after = 0
         self.alarms: list[Alarm] = []
         self.revisions: list[Revision] = []
         self._class_of = np.asarray(getattr(policy, "label", np.arange(len(self.table.prior))))
-        self._bets = Bets(self.table, self._class_of)
+        self._tests = TableTests(self.table, self._class_of)
         self._keys: dict[Key, int] = {}  # place of the first alternative of each
         self._totals = np.zeros(0)
         self._log_weight = np.zeros(0)
-        for number in range(self._bets.classes):
+        for number in range(self._tests.classes):
             self._place(("class", str(number)), len(CHANCES))
         self._classes = len(self._totals)  # alternatives about errors in one class come first
         self._mass = np.zeros(len(self.table.prior))
         self._shares: list[_Shares] = []
-        self._held: dict[str, ItemBets] = {}  # the one that was answered last at the end
-        self._firsts: dict[int, ItemBets] = {}
+        self._held: dict[str, ItemEvidence] = {}  # the one that was answered last at the end
+        self._firsts: dict[int, ItemEvidence] = {}
         self._size = 0
         self._over: set[int] = set()  # places of keys whose alarms are known to have been raised
 
@@ -163,7 +170,7 @@ class Monitor(HtmlShown):
         self.answers += 1
         return self._new_alarms()
 
-    def _take(self, item: str) -> ItemBets:
+    def _take(self, item: str) -> ItemEvidence:
         """Take the likelihood ratios of an item out of those that are held, or compute them."""
         found = self._held.pop(item, None)
         if found is not None:
@@ -179,35 +186,35 @@ class Monitor(HtmlShown):
             found = self._after(found, one)
         return found
 
-    def _first(self, shares: int) -> ItemBets:
+    def _first(self, shares: int) -> ItemEvidence:
         """Likelihood ratios before any answer, where shares were estimated so many times."""
         found = self._firsts.get(shares)
         if found is None:
-            found = ItemBets(self.table.prior, self._bets.classes)
+            found = ItemEvidence(self.table.prior, self._tests.classes)
             if shares:
                 key = ("prior", "")
                 found.add([(key, self._place(key, 1), 1)], self._shares[shares - 1].share[None])
-            self._bets.refresh(found)
+            self._tests.refresh(found)
             self._firsts[shares] = found
             self._size += found.size
         return found
 
-    def _after(self, before: ItemBets, said: Said) -> ItemBets:
+    def _after(self, before: ItemEvidence, said: Said) -> ItemEvidence:
         """Likelihood ratios after one more answer."""
         after = before.after.get(said)
         if after is None:
             after = before.after[said] = before.copy()
-            needed = self._bets.needs(after, said)
+            needed = self._tests.missing_alternatives(after, said)
             if needed:
                 after.add_like_table(
                     [(key, self._place(key, count), count) for key, count in needed]
                 )
-            self._bets.tell(after, said)
-            self._bets.refresh(after)
+            self._tests.observe(after, said)
+            self._tests.refresh(after)
             self._size += after.size
         return after
 
-    def _hold(self, item: str, held: ItemBets) -> None:
+    def _hold(self, item: str, held: ItemEvidence) -> None:
         self._held[item] = held
         self._size += ENTRY
         if self._size > MAX_HELD:
@@ -215,7 +222,7 @@ class Monitor(HtmlShown):
 
     def _forget(self) -> None:
         """Hold only the items that were answered last, and nothing that would follow."""
-        kept: dict[str, ItemBets] = {}
+        kept: dict[str, ItemEvidence] = {}
         self._size, seen = 0, set[int]()
         for item, held in reversed(self._held.items()):
             size = ENTRY + (0 if id(held) in seen else held.size)
@@ -228,7 +235,7 @@ class Monitor(HtmlShown):
         self._held = dict(reversed(kept.items()))
         self._firsts.clear()
 
-    def _count(self, held: ItemBets, sign: int) -> None:
+    def _count(self, held: ItemEvidence, sign: int) -> None:
         """Add an item to the sums over all items, or take it out."""
         if not held.counts:  # nothing is known about it
             return
@@ -268,7 +275,7 @@ class Monitor(HtmlShown):
         if key[0] == "question":
             return part / self.original.problem.n_questions
         if key[0] == "class":
-            return part / self._bets.classes
+            return part / self._tests.classes
         if key[0] == "kind":  # nobody knows how many there will be
             kinds = [name for subject, name in self._keys if subject == "kind"]
             return part * 0.5 ** (1 + kinds.index(key[1]))
