@@ -325,6 +325,16 @@ def test_checkpoints_resume(tmp_path, monkeypatch):
         simulate(PROBLEM, policy, 500, checkpoint=tmp_path / "file")
 
 
+@pytest.mark.parametrize("name", ["information", "curtailed", "batch"])
+def test_a_single_block_reports_how_far_it_is(name):
+    seen = []
+    simulate(PROBLEM, POLICIES[name], 200, progress=lambda done, total: seen.append((done, total)))
+    done = [count for count, _ in seen]
+    assert done == sorted(done)
+    assert len(set(done)) > 2
+    assert (seen[0], seen[-1]) == ((0, 200), (200, 200))
+
+
 @pytest.mark.parametrize("policy", ["adaptive", design(PROBLEM)])
 def test_what_is_no_policy_is_refused_with_the_right_call(policy):
     with pytest.raises(CrowdtreeError, match=r"expected a policy, got .*PlanPolicy\(plan\)"):

@@ -81,32 +81,35 @@ class AdaptiveItems(Items):
 
     def stop(self) -> IntArray:
         """Reason to label each state now, `OPEN` where there is none."""
-        policy, by_class = self.policy, self.policy.by_class(self.log_posterior)
-        log_prior = policy.log_prior_of(self.prior)
-        stated = policy.stated(by_class, self.answers, log_prior)
-        self.best = decide(stated, policy.problem.loss)
+        policy, posteriors = self.policy, self._decide()
         few = self.answers < policy.least_answers
         reason = np.where(policy.sure(self.best) & ~few, TARGET, OPEN)
         reason[(reason == OPEN) & (self.answers >= policy.max_answers)] = BUDGET
         if policy.may_give_up:
             rows = np.flatnonzero((reason == OPEN) & ~few)
-            given_up = self.cannot_reach_target(rows, stated, by_class, log_prior)
+            given_up = self._cannot_reach(rows, posteriors)
             reason[rows[given_up[:, 0]]] = UNDECIDED
         return reason
 
-    def cannot_reach_target(
+    def _decide(self) -> tuple[FloatArray, FloatArray]:
+        """Decide about each state; return the stated and the plain log posterior of its classes."""
+        by_class = self.policy.by_class(self.log_posterior)
+        stated = self.policy.stated(by_class, self.answers, self.policy.log_prior_of(self.prior))
+        self.best = decide(stated, self.policy.problem.loss)
+        return stated, by_class
+
+    def _cannot_reach(
         self,
         rows: NDArray[np.intp],
-        stated: FloatArray,
-        by_class: FloatArray,
-        log_prior: FloatArray,
+        posteriors: tuple[FloatArray, FloatArray],
         targets: Sequence[float] | None = None,
     ) -> NDArray[np.bool_]:
         """Whether some states are unlikely to reach each target."""
-        start = log_prior if self.prior is None else log_prior[rows]
+        stated, by_class = posteriors
+        prior = self.policy.log_prior_of(None if self.prior is None else self.prior[rows])
         asked = self.counts[:, rows].sum(axis=0)
         return self.policy.cannot_reach_target(
-            stated[rows], by_class[rows], asked, self.answers[rows], targets, start
+            stated[rows], by_class[rows], asked, self.answers[rows], targets, prior
         )
 
     def close(self, reason: IntArray, done: NDArray[np.bool_]) -> None:
@@ -205,10 +208,7 @@ class TargetItems(AdaptiveItems):
 
     def stop(self) -> IntArray:
         """Note which states stop at which target; the reason where none is left."""
-        policy, by_class = self.policy, self.policy.by_class(self.log_posterior)
-        log_prior = policy.log_prior_of(self.prior)
-        stated = policy.stated(by_class, self.answers, log_prior)
-        self.best = decide(stated, policy.problem.loss)
+        policy, posteriors = self.policy, self._decide()
         enough = (self.answers >= policy.least_answers)[:, None]
         sure = np.stack([policy.sure(self.best, target) for target in self.targets], axis=1)
         label, reached, still = self._columns
@@ -217,7 +217,7 @@ class TargetItems(AdaptiveItems):
         over = sure
         if policy.may_give_up:
             rows = np.arange(len(sure))
-            over = sure | self.cannot_reach_target(rows, stated, by_class, log_prior, self.targets)
+            over = sure | self._cannot_reach(rows, posteriors, self.targets)
         still &= ~(enough & over)
         self._columns = label, reached, still
         over_all = ~still.any(axis=1) | (self.answers >= policy.max_answers)
