@@ -518,10 +518,12 @@ class AdaptivePolicy(Guaranteed):
     ) -> int:
         """Choose the best question, averaged over the answers that may still come in."""
         banned = np.zeros((1, self.problem.n_options), dtype=bool)
-        banned[0, list(exclude)] = True
+        if exclude:
+            banned[0, list(exclude)] = True
         if not outstanding:
             posterior = np.exp(state.log_posterior)[None, :]
-            return int(self.choose(posterior, state.counts[:, None], left, banned)[0])
+            closed = banned if exclude else None
+            return int(self.choose(posterior, state.counts[:, None], left, closed)[0])
         if self.limits is not None:
             out = np.bincount(outstanding, minlength=banned.shape[1])
             banned |= self._spent(state.counts[:, None], out)
