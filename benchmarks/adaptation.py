@@ -22,8 +22,8 @@ from benchmarks.policy_docs import table, written
 from crowdtree.core.stats import wilson_interval
 from crowdtree.policies.monitor import Monitor
 from crowdtree.policies.revising import Gathered, table_of
+from crowdtree.policies.walk import Walk
 from crowdtree.simulation import Crowd, simulate
-from crowdtree.simulation.engine import walk_of
 
 TARGET, MOST_ANSWERS = 0.01, 300
 MAIN = "errors twice as large"
@@ -127,7 +127,7 @@ def watched(
     block = Crowd(problem=truth).block(assumed, key(seed), 0, items)
     monitor, said = Monitor(asked, adapt=False), []
     for row in range(items):
-        walk = walk_of(asked, block, row)
+        walk = Walk(asked, block, row)
         while walk.label is None and not monitor.alarms:
             answer = walk.step()
             if answer is not None:
@@ -146,7 +146,7 @@ def knowing(
     block = Crowd(problem=real).block(assumed, key(seed), 0, items)
     said = []
     for row in range(items):
-        walk = walk_of(asked, block, row)
+        walk = Walk(asked, block, row)
         while walk.label is None:
             walk.step()
         said.append([answer for answer in walk.history if answer is not None])

@@ -20,6 +20,7 @@ from crowdtree.designs.frontiers import frontier
 from crowdtree.learning.dawid_skene import fit_dawid_skene
 from crowdtree.learning.passes import Votes
 from crowdtree.policies import AdaptivePolicy, BatchPolicy, expected_answers
+from crowdtree.policies.walk import Round
 from crowdtree.simulation import (
     Crowd,
     Run,
@@ -159,7 +160,7 @@ def crowd_kit(problem: ct.Problem, items: int, crowd: Crowd) -> float | None:
     task, worker, value = [], [], []
     for turn in range(5):
         repeat = np.full(items, turn)
-        said = block.answer(rows, question, repeat, yes).value.astype(np.int64)
+        said = block.answer(Round(rows, question, repeat, yes.copy)).value.astype(np.int64)
         yes = yes + said
         task.append(rows)
         worker.append(block.worker(rows, question, repeat).astype(np.int64))  # type: ignore[attr-defined]

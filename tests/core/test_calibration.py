@@ -21,7 +21,7 @@ from crowdtree.policies import (
     SubtypePolicy,
     policy_from_dict,
 )
-from crowdtree.policies.replay import Sample, Stops, replay_adaptive
+from crowdtree.policies.replay import Sample
 from crowdtree.simulation import Crowd, Recorded, simulate
 
 pytestmark = pytest.mark.filterwarnings("ignore:target_error. .* is out of reach on average")
@@ -327,7 +327,7 @@ def test_the_replay_asks_what_the_simulation_asks():
     values, truth = together(PROBLEM, 80, seed=9, repeats=2)
     values = with_gaps(values, 0.2)
     run = simulate(PROBLEM, policy, 80, crowd=Recorded(values, truth))
-    end = replay_adaptive(policy, values, Stops(policy, len(values))).last()
+    end = policy.end(values)
     np.testing.assert_array_equal(end.answers, run.answers)
     targets = [0.3, policy.target_error, 0.02]
     stops = policy.labelled(values, targets)
@@ -394,7 +394,7 @@ def test_more_answers_never_make_an_undecided_item_look_worse():
     for most in (5, 10, 40):
         wider = policy.changed(max_answers=most)
         counts = state.counts.sum(axis=0)[None], np.array([4])
-        found.append(bool(wider.hopeless(stated, plain, *counts)[0]))
+        found.append(bool(wider.cannot_reach_target(stated, plain, *counts)[0]))
     assert found == sorted(found, reverse=True)
 
 

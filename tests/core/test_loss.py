@@ -22,9 +22,9 @@ from crowdtree.designs.staffing import _Budget, _Teams, marginal
 from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy, policy_from_dict
 from crowdtree.policies.base import decide
 from crowdtree.policies.spec import revised_policy
+from crowdtree.policies.walk import label_items, walk_items
 from crowdtree.simulation import simulate
 from crowdtree.simulation.crowd import Crowd
-from crowdtree.simulation.engine import run_block, run_steps
 
 MUSHROOMS = ct.example("mushrooms")
 DEADLY = ("death cap", "destroying angel", "deadly webcap")
@@ -319,7 +319,7 @@ def test_adaptive_labels_and_stops_by_expected_loss(refer: float | None) -> None
     problem = MUSHROOMS.replace(loss={**MUSHROOMS.loss.to_dict(), "refer": refer})
     policy = AdaptivePolicy(problem, target_loss=0.1, max_answers=9)
     block = Crowd().block(problem, 5, 0, 120)
-    quick, steps = run_block(policy, block), run_steps(policy, block)
+    quick, steps = walk_items(policy, block, 120), label_items(policy, block, 120)
     for fast, slow in zip(quick, steps, strict=True):
         assert np.allclose(fast, slow)
     rng = np.random.default_rng(2)
@@ -373,16 +373,17 @@ def test_a_simulated_plan_has_the_risk_that_was_computed(stopping: Any) -> None:
     assert run.undecided.low - 0.02 <= exact.undecided <= run.undecided.high + 0.02
     assert run.reasons["referred"] == round(run.undecided * 4000)
     block = Crowd().block(problem, 5, 0, 60)
-    for fast, slow in zip(run_block(policy, block), run_steps(policy, block), strict=True):
+    quick, steps = walk_items(policy, block, 60), label_items(policy, block, 60)
+    for fast, slow in zip(quick, steps, strict=True):
         assert np.allclose(fast, slow)
 
 
 def test_the_posterior_decoder_minimises_expected_loss() -> None:
     block = Crowd().block(MUSHROOMS, 5, 0, 50)
     policy = BatchPolicy(MUSHROOMS, 1, "posterior")
-    quick, steps = run_block(policy, block), run_steps(policy, block)
+    quick, steps = walk_items(policy, block, 50), label_items(policy, block, 50)
     assert quick.label.tolist() == steps.label.tolist()
-    plain = run_block(BatchPolicy(MUSHROOMS.replace(loss=None), 1, "posterior"), block)
+    plain = walk_items(BatchPolicy(MUSHROOMS.replace(loss=None), 1, "posterior"), block, 50)
     assert quick.label.tolist() != plain.label.tolist()
 
 

@@ -89,6 +89,51 @@ def test_a_margin_of_two_answers_is_the_closed_form(margin):
     assert race.answers == pytest.approx(float(margin_votes(0.3, margin)))
 
 
+@pytest.mark.parametrize("margin", [1, 2, 3])
+@pytest.mark.parametrize(
+    "row", [(0.6, 0.2, 0.2), (0.2, 0.5, 0.2), (0.5, 0.2, 0.0), (0.3, 0.1, 0.3, 0.2), (0.25,) * 4]
+)
+def test_a_margin_race_solves_the_equations_of_all_distances(row, margin):
+    """Answers that are equally likely share states; the equations here tell them all apart."""
+    place, rows, wins = {(0,) * len(row): 0}, [], []
+    for state in (queue := [(0,) * len(row)]):
+        chances, won = np.zeros(0), np.zeros(len(row))
+        for answer, share in enumerate(row):
+            gaps = list(state)
+            if gaps[answer] < margin:
+                shift = 1 if gaps[answer] == 0 else 0
+                gaps = [min(margin, gap + shift) for gap in gaps]
+                gaps[answer] -= 1
+            if sum(gap < margin for gap in gaps) == 1:
+                won[answer] += share
+                continue
+            after = tuple(gaps)
+            if after not in place:
+                place[after] = len(queue)
+                queue.append(after)
+            chances = np.append(chances, np.zeros(max(0, len(queue) - len(chances))))
+            chances[place[after]] += share
+        rows.append(chances)
+        wins.append(won)
+    stays = 1 - sum(row)  # votes that count for nobody
+    flow = np.array([np.append(chances, np.zeros(len(queue) - len(chances))) for chances in rows])
+    for each in (flow, *wins):
+        each[np.abs(each) < 1e-15] = 0.0
+    reached = np.linalg.solve((1 - stays) * np.eye(len(queue)) - flow.T, np.eye(len(queue))[0])
+    race = margin_race(row, margin)
+    np.testing.assert_allclose(race.wins, reached @ np.array(wins), atol=1e-12)
+    assert race.answers == pytest.approx(reached.sum(), rel=1e-12)
+
+
+def test_the_order_of_the_answers_does_not_change_who_wins():
+    row = np.array([0.4, 0.1, 0.3, 0.1])
+    for order in itertools.permutations(range(4)):
+        np.testing.assert_array_equal(
+            plurality_wins(row[list(order)], 5)[np.argsort(order)][[0, 2]],
+            plurality_wins(row, 5)[[0, 2]],
+        )
+
+
 @pytest.mark.parametrize(
     ("votes", "vote", "unsure"),
     [

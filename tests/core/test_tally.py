@@ -20,9 +20,8 @@ from crowdtree.core.tally import (
     vote_counts,
 )
 from crowdtree.policies import BatchPolicy, PlanPolicy
-from crowdtree.policies.replay import MISSING
+from crowdtree.policies.walk import MISSING, label_items, walk_items
 from crowdtree.simulation import Crowd, Recorded
-from crowdtree.simulation.engine import run_block, run_steps
 from tests.several_problems import random_problem
 
 CURTAILED = {"stops": True, "margin": False}
@@ -120,9 +119,9 @@ def test_many_items_go_the_way_of_each_of_them(seed, votes):
     recorded = Recorded(values, rng.integers(0, problem.n_classes, 60))
     crowds = recorded, Crowd(), Crowd(workers=9, skill_sd=0.7, known_skill=True)
     for policy, crowd in itertools.product(policies(problem, votes), crowds):
-        assert policy.bulk is not None
         block = crowd.block(problem, 7, 0, 60)
-        quick, steps = run_block(policy, block), run_steps(policy, block)
+        assert policy.many(block, 60) is not None
+        quick, steps = walk_items(policy, block, 60), label_items(policy, block, 60)
         np.testing.assert_allclose(quick.posterior_error, steps.posterior_error, atol=1e-9)
         for name in ("label", "answers", "reason", "asked"):
             np.testing.assert_array_equal(getattr(quick, name), getattr(steps, name), name)

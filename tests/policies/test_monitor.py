@@ -14,6 +14,7 @@ from crowdtree.policies import AdaptivePolicy, Answer, BatchPolicy, PlanPolicy, 
 from crowdtree.policies.monitor import Monitor, Revision
 from crowdtree.policies.monitor import watch as module
 from crowdtree.policies.revising import Gathered, estimate, revised, table_of
+from crowdtree.policies.walk import Round
 from crowdtree.simulation import Crowd, simulate
 from tests.campaignlab import Campaign, replay
 
@@ -96,11 +97,11 @@ def campaign_answers(problem, truth, items=40, seed=0):
     block = Crowd(problem=truth).block(
         problem, int(np.random.default_rng(seed).integers(2**63)), 0, items
     )
-    from crowdtree.simulation.engine import walk_of
+    from crowdtree.policies.walk import Walk
 
     said = []
     for row in range(items):
-        walk = walk_of(policy, block, row)
+        walk = Walk(policy, block, row)
         while walk.label is None:
             answer = walk.step()
             if answer is not None:
@@ -153,9 +154,6 @@ def test_a_kind_of_worker_that_errs_more_is_named():
             monitor.observe(str(item), Answer(question, right ^ int(wrong)), kind)
     assert ("kind", "model x") in [(alarm.subject, alarm.name) for alarm in monitor.alarms]
     assert ("kind", "people") not in [(alarm.subject, alarm.name) for alarm in monitor.alarms]
-    score = monitor.scores()
-    assert score["kind", "model x"].observed > score["kind", "model x"].expected + 0.1
-    assert score["kind", "people"].answers == 360
 
 
 def test_other_class_shares_raise_an_alarm():
@@ -194,13 +192,9 @@ def test_dependence_is_estimated():
         yes, said = [0, 0], []
         for turn in range(10):
             q = turn % 2
-            at = (
-                np.array([row]),
-                np.array([q]),
-                np.array([turn // 2]),
-                np.array([[turn // 2 - yes[q]], [yes[q]]]),
-            )
-            value = int(block.answer(*at).value[0])
+            asked = (np.array([n]) for n in (row, q, turn // 2))
+            before = np.array([[turn // 2 - yes[q]], [yes[q]]])
+            value = int(block.answer(Round(*asked, before.copy)).value[0])
             yes[q] += value
             said.append(Answer(q, value))
         items.append(said)
@@ -368,7 +362,7 @@ def held_numbers(monitor):
     while left:
         bets = left.pop()
         found[id(bets)] = bets.size
-        left += [after.bets for after in bets.after.values()]
+        left += bets.after.values()
     return sum(found.values()) + module.ENTRY * len(monitor._held)
 
 

@@ -138,7 +138,14 @@ def test_curves_hold_every_series_and_none_goes_below_the_floor(found):
 
 def test_an_error_out_of_reach_is_reported():
     twins = ct.Problem(["a", "b", "c"], [0.5, 0.2, 0.3], ["q"], [[0, 0, 1]], 0.1)
-    told = compare_policies(twins, 0.05, items=300, max_answers=40, allow_groups=True)
+    seen: list[tuple[float, str]] = []
+    told = compare_policies(
+        twins, 0.05, items=300, max_answers=40, allow_groups=True,
+        progress=lambda share, what: seen.append((share, what)),
+    )  # fmt: skip
+    shares = [share for share, _ in seen]
+    assert shares == sorted(shares)
+    assert (shares[0], seen[-1][1]) == (0.0, "simulating batch, nearest")
     assert {row.note.split(",")[0] for row in told.rows} == {"does not reach it"}
     assert all(row.misclassification > 0.05 for row in told.rows)
 

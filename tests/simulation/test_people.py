@@ -14,6 +14,7 @@ from crowdtree.campaign.view import ItemRules, Revision, open_questions
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.rng import generator
 from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy
+from crowdtree.policies.walk import Round
 from crowdtree.simulation import Crowd, simulate
 
 PROBLEM = ct.example("table1").replace(worker_error=0.1)
@@ -39,7 +40,7 @@ def played(policy: Any, people: int, seed: int) -> tuple[list[int], list[int]]:
             (question, *_) = open_questions(revision, view)
             assert isinstance(question, int)
             asked = (np.array([n]) for n in (row, question, values[:, question].sum()))
-            value = int(block.answer(*asked, values[:, question, None]).value[0])
+            value = int(block.answer(Round(*asked, values[:, question, None].copy)).value[0])
             values[value, question] += 1
             view = extend([revision], view, Answered(int(values.sum()), question, value))
         labels.append(view.label.label)

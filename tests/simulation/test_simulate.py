@@ -21,6 +21,7 @@ from crowdtree.core.problem import Problem
 from crowdtree.designs.designers import design
 from crowdtree.designs.staffing import staff
 from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy, expected_answers
+from crowdtree.policies.walk import Round
 from crowdtree.simulation import Crowd, Recorded, execution, simulate, sweep, tune_target
 from crowdtree.simulation.run import Estimate, mean_estimate, share_estimate
 
@@ -210,8 +211,8 @@ def test_answers_of_the_crowd_have_the_given_probability():
     rows = np.arange(40_000)
     zero = np.zeros(40_000, dtype=np.int64)
     none = np.zeros((3, 40_000), dtype=np.int64)
-    said = block.answer(rows, zero + 2, zero, none).value
-    again = block.answer(rows, zero + 2, zero + 1, none).value
+    said = block.answer(Round(rows, zero + 2, zero, none.copy)).value
+    again = block.answer(Round(rows, zero + 2, zero + 1, none.copy)).value
     for cls in range(6):
         mine = block.truth == cls
         share = PROBLEM.worker_error[2, cls]
@@ -220,9 +221,9 @@ def test_answers_of_the_crowd_have_the_given_probability():
         if mine.sum() > 2000:
             assert abs(np.corrcoef(said[mine], again[mine])[0, 1]) < 0.06
     lean = Crowd(shared_difficulty=0.5).block(PROBLEM, 11, 0, 40_000)
-    first = lean.answer(rows, zero + 2, zero, none).value
+    first = lean.answer(Round(rows, zero + 2, zero, none.copy)).value
     counts = np.stack([first == 0, first == 1]).astype(np.int64)
-    second = lean.answer(rows, zero + 2, zero + 1, counts).value
+    second = lean.answer(Round(rows, zero + 2, zero + 1, counts.copy)).value
     mine = lean.truth == np.bincount(lean.truth).argmax()
     assert np.corrcoef(first[mine], second[mine])[0, 1] == pytest.approx(0.5, abs=0.05)
 
@@ -283,11 +284,11 @@ def test_checkpoints_resume(tmp_path, monkeypatch):
     ran = []
     original = execution.Task.run
 
-    def failing(task):
+    def failing(task, *rest):
         if len(ran) == 3:
             raise KeyboardInterrupt
         ran.append(task.start)
-        return original(task)
+        return original(task, *rest)
 
     monkeypatch.setattr(execution.Task, "run", failing)
     with pytest.raises(KeyboardInterrupt):
@@ -296,7 +297,9 @@ def test_checkpoints_resume(tmp_path, monkeypatch):
     assert [f.suffix for f in files] == [".npz"] * 3
     files[0].write_bytes(files[0].read_bytes()[:100])  # cut off: must be simulated again
     ran.clear()
-    monkeypatch.setattr(execution.Task, "run", lambda t: ran.append(t.start) or original(t))
+    monkeypatch.setattr(
+        execution.Task, "run", lambda t, *rest: ran.append(t.start) or original(t, *rest)
+    )
     seen = []
     again = simulate(
         PROBLEM,
@@ -320,6 +323,16 @@ def test_checkpoints_resume(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     with pytest.raises(CrowdtreeError, match="cannot be used as a folder"):
         simulate(PROBLEM, policy, 500, checkpoint=tmp_path / "file")
+
+
+@pytest.mark.parametrize("name", ["information", "curtailed", "batch"])
+def test_a_single_block_reports_how_far_it_is(name):
+    seen = []
+    simulate(PROBLEM, POLICIES[name], 200, progress=lambda done, total: seen.append((done, total)))
+    done = [count for count, _ in seen]
+    assert done == sorted(done)
+    assert len(set(done)) > 2
+    assert (seen[0], seen[-1]) == ((0, 200), (200, 200))
 
 
 @pytest.mark.parametrize("policy", ["adaptive", design(PROBLEM)])

@@ -23,7 +23,7 @@ from crowdtree.core.rng import generator
 from crowdtree.core.text import percent, plural
 from crowdtree.core.tree import Tree
 from crowdtree.policies import AdaptivePolicy, Label, PlanPolicy, Policy
-from crowdtree.policies.base import to_option
+from crowdtree.policies.walk import Answers, Round, Walk
 
 SHOWN = 5
 BAR = 24
@@ -221,20 +221,30 @@ def explain(
         policy = AdaptivePolicy(policy)
     elif isinstance(policy, Plan | Tree):
         policy = PlanPolicy(policy)  # type: ignore[arg-type]  # takes a tree as well
+    problem, truth = policy.problem, None
     if answers is None:
-        return _from_crowd(policy, true_class, rng)
-    if true_class is not None:
+        random = generator(rng)
+        if true_class is None:
+            truth = int(random.choice(problem.n_classes, p=problem.prior / problem.prior.sum()))
+        else:
+            truth = _index(problem.classes, true_class, "true_class")
+        walk = Walk(policy, _Drawn(problem, truth, random), 0)
+        while walk.label is None:
+            walk.step()
+        given = [(one.question, one.source, one.value) for one in walk.history if one is not None]
+    elif true_class is not None:
         raise CrowdtreeError(
             "explain: expected answers, or a true class for a simulated crowd, got both"
         )
-    pairs = answers.items() if isinstance(answers, Mapping) else answers
-    found = [_answer(policy.problem, pair, number) for number, pair in enumerate(pairs, start=1)]
+    else:
+        pairs = answers.items() if isinstance(answers, Mapping) else answers
+        given = [_answer(problem, pair, number) for number, pair in enumerate(pairs, start=1)]
     revision = Revision(policy)
     view = begin(revision)
-    for number, (question, source, value) in enumerate(found, start=1):
+    for number, (question, source, value) in enumerate(given, start=1):
         answered = Answered(f"worker {number}", question, value, source)
         view = extend([revision], view, answered)
-    return from_view(revision, view)
+    return from_view(revision, view, None if truth is None else problem.classes[truth])
 
 
 def read_asked(problem: Problem, name: Any) -> tuple[int, int]:
@@ -342,26 +352,16 @@ def _asked_name(problem: Problem, question: int, source: int) -> str:
     return problem.questions[question] + named
 
 
-def _from_crowd(
-    policy: Policy[Any], true_class: str | int | None, rng: np.random.Generator | int
-) -> Trace:
-    """Trace an item about which a simulated crowd answers; sources err together as they do."""
-    problem = policy.problem
-    random = generator(rng)
-    if true_class is None:
-        truth = int(random.choice(problem.n_classes, p=problem.prior / problem.prior.sum()))
-    else:
-        truth = _index(problem.classes, true_class, "true_class")
-    model, revision = AnswerModel.of(problem), Revision(policy)
-    view = begin(revision)
-    counts = np.zeros((model.slots, problem.n_options), dtype=np.int64)
-    first = np.zeros(1, dtype=np.intp)
-    while not view.closed:
-        option = np.array([to_option(problem, open_questions(revision, view)[0])])
-        before = model.before(counts[:, None], first, option)
-        value = int(model.sample(option, np.array([truth]), before, np.array([random.random()]))[0])
-        counts[model.slot(value), option] += 1
-        source, question = divmod(int(option[0]), problem.n_questions)
-        worker = f"worker {len(view.responses) + 1}"
-        view = extend([revision], view, Answered(worker, question, value, source))
-    return from_view(revision, view, problem.classes[truth])
+class _Drawn:
+    """Answers about one item of known class, drawn from the table."""
+
+    prior = None
+
+    def __init__(self, problem: Problem, truth: int, random: np.random.Generator) -> None:
+        self.model, self.truth, self.random = AnswerModel.of(problem), np.array([truth]), random
+
+    def answer(self, asked: Round) -> Answers:
+        """Draw an answer; sources err together as they do."""
+        number = np.array([self.random.random()])
+        value = self.model.sample(asked.option, self.truth, asked.before(), number)
+        return Answers(value, None)

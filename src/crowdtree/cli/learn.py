@@ -215,11 +215,9 @@ def learn_verb(
     truth = None if gold is None else load_gold(inputs.source_of(gold), table.columns)
     made = None if plan is None else _plan(plan)
     with progress(stage_words) as watch:
-        if watch:
-            watch(f"reading {listing(answers)}")
+        watch(f"reading {listing(answers)}")
         source = table.read(answers)
-        if watch:
-            watch(f"learning from {source.n_rows:,} answers")
+        watch(f"learning from {source.n_rows:,} answers")
         learned = learn(
             source,
             truth,
@@ -232,7 +230,7 @@ def learn_verb(
         )
         if loss is not None:
             learned = learned.with_loss(files.read_loss(loss, learned.classes))
-        if watch and made:
+        if made:
             watch("estimating the error of the plan")
         credible = None if made is None else learned.credible_interval(made)
     if learned.answers.notes:

@@ -26,7 +26,7 @@ from crowdtree.cli.options import (
     with_options,
 )
 from crowdtree.cli.policy import PolicyOptions, read_policy
-from crowdtree.cli.render.progress import item_words, policy_words, progress
+from crowdtree.cli.render.progress import item_words, job_words, progress
 from crowdtree.cli.render.tables import show_policies
 from crowdtree.core.checking import check_share
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning, listing
@@ -386,7 +386,7 @@ def _compare(
     written = inputs.written()
     if isinstance(held, PlanChoices) and written.isdisjoint(("--target-error", "--target-loss")):
         error, loss = _targets(held)
-    with progress(policy_words) as watch:
+    with progress(job_words) as watch:
         found = compare_policies(
             problem,
             error,

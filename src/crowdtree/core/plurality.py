@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,9 +24,13 @@ _BLOCK = 4_000_000
 """Numbers of one array of the convolutions."""
 _TOGETHER = 256
 """Votes up to which several numbers of them share one convolution."""
+_KEPT, _MAX_KNOWN = 64, 4096
+"""Rows of one call that are kept for later calls, and all that are kept."""
 MAX_STATES = 200_000
 """Counts of votes that a curtailed vote may pass through."""
 MAX_MARGIN_STATES = 20_000
+STILL_OPEN = 1e-17
+"""Probability that a vote is open below which it is not followed."""
 ENDLESS = 1e12
 """Expected answers of a vote that never ends."""
 
@@ -89,13 +93,44 @@ def plurality_wins(rows: ArrayLike, votes: ArrayLike, dependence: float = 0.0) -
     if np.any(count < 1):
         raise CrowdtreeError(f"votes: expected at least 1 per question, got {count.min()}")
     flat, each = shares.reshape(-1, shares.shape[-1]), count.reshape(-1)
+    order = np.arange(flat.shape[1])
+    if flat.shape[1] > 2:  # by symmetry, computed once for all orders of the answers
+        order = np.argsort(-flat, axis=1, kind="stable")
+        flat = np.take_along_axis(flat, order, axis=1)
     rows, place = np.unique(flat, axis=0, return_inverse=True)
     numbers, which = np.unique(each, return_inverse=True)
-    found = np.empty((len(numbers), *rows.shape))
-    together = max(1, int(np.searchsorted(numbers, _TOGETHER, side="right")))
-    for some in (slice(0, together), *(slice(k, k + 1) for k in range(together, len(numbers)))):
-        found[some] = _wins(rows, numbers[some], dependence)
-    return found[np.ravel(which), np.ravel(place)].reshape(shares.shape)
+    wins = _known_wins(rows, numbers, dependence)[np.ravel(which), np.ravel(place)]
+    found = np.empty(wins.shape)
+    np.put_along_axis(found, np.broadcast_to(order, wins.shape), wins, axis=1)
+    return found.reshape(shares.shape)
+
+
+_KNOWN: dict[tuple[bytes, bytes, float], FloatArray] = {}
+
+
+def _known_wins(rows: FloatArray, votes: NDArray[np.int64], rho: float) -> FloatArray:
+    """Probability that each answer wins, one table per number of votes; a few rows are kept.
+
+    Searches ask about the same few rows again and again.
+    """
+    keys = [(row.tobytes(), votes.tobytes(), rho) for row in rows] if len(rows) <= _KEPT else []
+    known = [_KNOWN.get(key) for key in keys]
+    new = [place for place, wins in enumerate(known) if wins is None] if keys else slice(None)
+    if new == []:
+        return np.stack([wins for wins in known if wins is not None], axis=1)
+    found = np.empty((len(votes), *rows.shape))
+    together = max(1, int(np.searchsorted(votes, _TOGETHER, side="right")))
+    for some in (slice(0, together), *(slice(k, k + 1) for k in range(together, len(votes)))):
+        found[some, new] = _wins(rows[new], votes[some], rho)
+    for place, key in enumerate(keys):
+        wins = known[place]
+        if wins is not None:
+            found[:, place] = wins
+        else:
+            _KNOWN[key] = found[:, place].copy()
+    if len(_KNOWN) > _MAX_KNOWN:
+        _KNOWN.clear()
+    return found
 
 
 def _wins(rows: FloatArray, votes: NDArray[np.int64], rho: float) -> FloatArray:
@@ -281,70 +316,101 @@ def margin_race(row: tuple[float, ...], margin: int) -> Race:
     >>> [round(win, 3) for win in race.wins], round(race.answers, 2)
     ([0.824, 0.088, 0.088], 4.5)
     """
-    from scipy.sparse import csr_array, diags_array, identity
-    from scipy.sparse.linalg import spsolve
+    from scipy.sparse import csr_array
 
     counted = 1 - _rest(row)
     if counted <= 0:
         return Race((1 / len(row),) * len(row), ENDLESS)
-    steps = _margin_steps(len(row), margin)
-    shares = np.array(row) / counted
-    moves = steps.following >= 0
-    state, answer = np.nonzero(moves)
-    size = len(steps.following)
-    flow = csr_array((shares[answer], (steps.following[moves], state)), shape=(size, size))
-    lost = np.array([shares[list(out)].sum() for out in steps.out])  # votes for what is out
+    shares, group, sizes = np.unique(row, return_inverse=True, return_counts=True)
+    shares = shares / counted
+    steps = _margin_steps(tuple(sizes.tolist()), margin)
+    lost = steps.out @ shares  # votes for what is out
     lost[lost > 1 - 1e-14] = 0.0  # never reached: nobody votes for what is left
-    start = np.zeros(size)
-    start[0] = 1.0
-    visits = spsolve((identity(size) - flow - diags_array(lost)).tocsc(), start)
-    ends = visits @ np.where(steps.following == WON, shares, 0.0)
-    return Race(tuple(ends.tolist()), float(visits.sum() / counted))
+    turns = 1 / (1 - lost)  # votes until one counts
+    chance = shares[steps.group] * steps.alike * turns[steps.state]
+    goes_on, size = steps.following != WON, len(turns)
+    places = steps.following[goes_on], steps.state[goes_on]
+    visits = _visits(csr_array((chance[goes_on], places), shape=(size, size)), len(row))
+    ends = np.where(goes_on, 0.0, chance * visits[steps.state])
+    wins = np.bincount(steps.group, ends, minlength=len(sizes)) / sizes
+    return Race(tuple(wins[group].tolist()), float((visits * turns).sum() / counted))
+
+
+def _visits(flow: Any, answers: int) -> FloatArray:
+    """Expected visits of each state, given the chances to go from one to the next.
+
+    The equations are solved at once where a plane has room for the states; with more answers that
+    takes minutes, and following the votes until none is open takes milliseconds.
+    """
+    from scipy.sparse import identity
+    from scipy.sparse.linalg import spsolve
+
+    now = np.zeros(flow.shape[0])
+    now[0] = 1.0
+    if answers <= 3:
+        return np.asarray(spsolve((identity(len(now)) - flow).tocsc(), now))
+    visits = now.copy()
+    while now.sum() > STILL_OPEN:
+        now = flow @ now
+        visits += now
+    return visits
 
 
 class _Steps(NamedTuple):
-    """States of a margin vote: the next state by answer (WON: it wins), and the answers out."""
+    """Moves of a margin vote between states, by votes for any of some answers that are `alike`.
 
+    `following` is the next state, or WON; `out` counts what is out, ``[state, group]``.
+    """
+
+    state: NDArray[np.int64]
     following: NDArray[np.int64]
-    out: list[tuple[int, ...]]
+    group: NDArray[np.int64]
+    alike: NDArray[np.int64]
+    out: NDArray[np.int64]
 
 
-WON, OUT = -1, -2
+WON = -1
 
 
 @lru_cache(maxsize=64)
-def _margin_steps(answers: int, margin: int) -> _Steps:
-    """Follow the distances to the leader; a distance of `margin` means out."""
-    place = {(0,) * answers: 0}
-    queue = [(0,) * answers]
-    following: list[list[int]] = []
-    for state in queue:
-        row = []
-        for answer in range(answers):
-            if state[answer] >= margin:
-                row.append(OUT)
-                continue
-            after = list(state)
-            if state[answer]:
-                after[answer] -= 1
-            else:  # a leader draws away
-                after = [min(margin, gap + (other != answer)) for other, gap in enumerate(state)]
-            if sum(gap < margin for gap in after) == 1:
-                row.append(WON)
-                continue
-            key = tuple(after)
-            if key not in place:
-                place[key] = len(queue)
-                queue.append(key)
-            row.append(place[key])
-        following.append(row)
+def _margin_steps(sizes: tuple[int, ...], margin: int) -> _Steps:
+    """Follow the distances to the leader; a distance of `margin` means out.
+
+    Answers of one group (`sizes` of them) are equally likely, so that only the sorted distances
+    within each group matter.
+    """
+    state = tuple((0,) * size for size in sizes)
+    place, queue, moves = {state: 0}, [state], list[tuple[int, int, int, int]]()
+    for number, state in enumerate(queue):
+        for voted, own in enumerate(state):
+            for distance in sorted(set(own) - {margin}):
+                after, to = _voted(state, voted, own.index(distance), margin), WON
+                if sum(gap < margin for gaps in after for gap in gaps) > 1:
+                    to = place.setdefault(after, len(queue))
+                    if to == len(queue):
+                        queue.append(after)
+                moves.append((number, to, voted, own.count(distance)))
         if len(queue) > MAX_MARGIN_STATES:
             raise CrowdtreeError(
-                f"vote: a margin of {margin} over {answers} answers has more than "
+                f"vote: a margin of {margin} over {sum(sizes)} answers has more than "
                 f'{MAX_MARGIN_STATES:,} states; use a smaller one, or vote="majority"'
             )
-    out = [tuple(np.flatnonzero(np.array(state) >= margin).tolist()) for state in queue]
-    return _Steps(np.array(following), out)
+    out = [[gaps.count(margin) for gaps in state] for state in queue]
+    before, following, group, alike = np.array(moves).T
+    return _Steps(before, following, group, alike, np.array(out))
+
+
+def _voted(
+    state: tuple[tuple[int, ...], ...], group: int, place: int, margin: int
+) -> tuple[tuple[int, ...], ...]:
+    """Distances after one more vote for an answer of a group."""
+    after = [list(gaps) for gaps in state]
+    if after[group][place]:
+        after[group][place] -= 1
+    else:  # a leader draws away
+        after = [[min(margin, gap + 1) for gap in gaps] for gaps in after]
+        after[group][place] = 0
+    return tuple(tuple(sorted(gaps)) for gaps in after)
 
 
 def _rest(row: tuple[float, ...]) -> float:

@@ -16,7 +16,8 @@ from crowdtree.core.fixed_plan import Plan, as_plan
 from crowdtree.designs.designers import DESIGNERS, design
 from crowdtree.learning.refits import FOLDS, Another, log_odds, refits_of, sheet_of
 from crowdtree.policies import PlanPolicy
-from crowdtree.policies.replay import label_steps
+from crowdtree.policies.replay import RecordedAnswers
+from crowdtree.policies.walk import walk_items
 
 if TYPE_CHECKING:
     from crowdtree.core.problem import Problem
@@ -64,7 +65,8 @@ def _tried(
         taught = rest.problem
         order = [learned.problem.question_index(name) for name in taught.questions]
         plan = as_plan(make(taught))
-        labels = label_steps(PlanPolicy(plan), sheet.values[held][:, order])
+        source = RecordedAnswers(sheet.values[held][:, order])
+        labels = walk_items(PlanPolicy(plan), source, len(held)).label
         stated = np.full(len(held), evaluate(plan).misclassification)
         found.append((labels != learned.gold[held], sheet.worker[held], stated))
     if not found:

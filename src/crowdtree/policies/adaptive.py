@@ -17,6 +17,7 @@ from crowdtree.core.checking import check_call, check_share
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.core.likelihood import AnswerModel, read_table
 from crowdtree.core.problem import Problem
+from crowdtree.policies.adaptive_items import AdaptiveItems, ReplayedItems, TargetItems
 from crowdtree.policies.base import (
     Answer,
     Ask,
@@ -34,13 +35,14 @@ from crowdtree.policies.base import (
 from crowdtree.policies.calibrating import Guaranteed, check_calibration
 from crowdtree.policies.criteria import CRITERIA, Dense, Pairs, first_best
 from crowdtree.policies.item_prior import dump_prior, load_prior
-from crowdtree.policies.outlook import Contrasts, Outlook, hopeless
+from crowdtree.policies.prospects import Contrasts, Prospects, cannot_reach_target
 from crowdtree.policies.reachable import (
     reachable_error,
     refuse_unreachable,
     short_of_target,
 )
-from crowdtree.policies.replay import Replayed, Stops, checkpoints, replay_adaptive
+from crowdtree.policies.replay import RecordedAnswers, Replayed, checkpoints
+from crowdtree.policies.walk import Source
 
 __all__ = ["AdaptivePolicy", "AdaptiveState", "Criterion"]
 
@@ -233,8 +235,8 @@ class AdaptivePolicy(Guaranteed):
         option = to_option(self.problem, (answer.question, answer.source))
         if not self._wants_option(state, option):
             return state
-        before = None
-        if self.model.depends:
+        before = state.counts[:, option]
+        if self.model.depends and len(self.problem.sources) > 1:
             before = self.model.before(state.counts[:, None], _FIRST, np.array([option]))[:, 0]
         evidence = answer.weight * self.model.log_likelihood(
             option, answer.value, answer.skill, before
@@ -265,7 +267,7 @@ class AdaptivePolicy(Guaranteed):
         if (
             enough
             and self.may_give_up
-            and self.hopeless(
+            and self.cannot_reach_target(
                 stated[None],
                 self.by_class(state.log_posterior)[None],
                 state.counts.sum(axis=0)[None],
@@ -298,11 +300,6 @@ class AdaptivePolicy(Guaranteed):
         return decide(self.stated_of(state)[None], self.problem.loss).as_label(reason)
 
     @property
-    def bulk(self) -> Literal["adaptive"] | None:
-        """Many items at once, where one question is out at a time."""
-        return "adaptive" if self.width == 1 else None
-
-    @property
     def most_answers(self) -> int:
         """Answers that an item takes at most."""
         return self.max_answers
@@ -320,7 +317,7 @@ class AdaptivePolicy(Guaranteed):
         least = 1.0 if self.problem.loss is None else self.problem.loss.least
         return 1.0 if self.target_loss >= least else self.target_loss / least
 
-    def hopeless(
+    def cannot_reach_target(
         self,
         stated: FloatArray,
         log_posterior: FloatArray,
@@ -351,8 +348,8 @@ class AdaptivePolicy(Guaranteed):
         start = self.log_prior if log_prior is None else log_prior
         start = start if start.ndim == 1 else start[due]
         evidence = log_posterior - start
-        items = Outlook(stated, evidence, answers, left, asked, remaining)
-        found[due] = hopeless(
+        items = Prospects(stated, evidence, answers, left, asked, remaining)
+        found[due] = cannot_reach_target(
             items,
             start,
             self._contrasts,
@@ -384,21 +381,33 @@ class AdaptivePolicy(Guaranteed):
         """Logarithm of a prior over the classes, or of rows of them; of the problem's for None."""
         return self.log_prior if prior is None else self.by_class(self.log_start(prior))
 
+    def many(self, source: Source, items: int) -> AdaptiveItems | None:
+        """Many items at once, where one question is out at a time."""
+        return AdaptiveItems(self, source, items) if self.width == 1 else None
+
     def replay(self, values: NDArray[np.int8], prior: FloatArray | None = None) -> Replayed:
         """States of recorded items after each answer until the budget ends, whatever the target."""
-        return replay_adaptive(self, values, prior=prior)
+        return self._replayed(values, prior, to_label=False)
 
     def end(self, values: NDArray[np.int8], prior: FloatArray | None = None) -> Replayed:
         """State of each recorded item when it is labelled."""
-        return replay_adaptive(self, values, Stops(self, len(values), None, prior), prior).last()
+        return self._replayed(values, prior, to_label=True).last()
+
+    def _replayed(
+        self, values: NDArray[np.int8], prior: FloatArray | None, to_label: bool
+    ) -> Replayed:
+        source = RecordedAnswers(values, prior)
+        items = ReplayedItems(self, source, len(values), to_label=to_label)
+        items.walk()
+        return items.states
 
     def labelled(
         self, values: NDArray[np.int8], targets: Sequence[float], prior: FloatArray | None = None
-    ) -> Stops:
+    ) -> TargetItems:
         """Label of each recorded item at each target, and whether it was reached."""
-        stops = Stops(self, len(values), targets, prior)
-        replay_adaptive(self, values, stops, prior)
-        return stops
+        items = TargetItems(self, RecordedAnswers(values, prior), len(values), targets)
+        items.walk()
+        return items
 
     @property
     def state_prior(self) -> FloatArray:
@@ -509,10 +518,12 @@ class AdaptivePolicy(Guaranteed):
     ) -> int:
         """Choose the best question, averaged over the answers that may still come in."""
         banned = np.zeros((1, self.problem.n_options), dtype=bool)
-        banned[0, list(exclude)] = True
+        if exclude:
+            banned[0, list(exclude)] = True
         if not outstanding:
             posterior = np.exp(state.log_posterior)[None, :]
-            return int(self.choose(posterior, state.counts[:, None], left, banned)[0])
+            closed = banned if exclude else None
+            return int(self.choose(posterior, state.counts[:, None], left, closed)[0])
         if self.limits is not None:
             out = np.bincount(outstanding, minlength=banned.shape[1])
             banned |= self._spent(state.counts[:, None], out)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from crowdtree.core.evaluation import Evaluation
     from crowdtree.core.fixed_plan import Plan
     from crowdtree.policies.replay import Replayed
+    from crowdtree.policies.walk import Items, Source
 
 __all__ = [
     "HANDED_OVER",
@@ -157,9 +158,8 @@ class Policy(Protocol[S]):
         """Answers that an item takes at most, unless :meth:`at_least` requires more."""
         ...
 
-    @property
-    def bulk(self) -> Literal["adaptive", "tree", "batch"] | None:
-        """Rule by which simulations run many items at once; None: item by item."""
+    def many(self, source: Source, items: int) -> Items | None:  # noqa: ARG002
+        """Walk of many items at once; None for a policy that goes item by item."""
         return None
 
     def questions_used(self) -> tuple[int, ...]:

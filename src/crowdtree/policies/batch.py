@@ -31,6 +31,16 @@ from crowdtree.policies.base import (
 )
 from crowdtree.policies.calibrating import Calibrated, check_calibration
 from crowdtree.policies.item_prior import dump_prior, load_prior
+from crowdtree.policies.walk import (
+    MISSING,
+    REASONS,
+    Answers,
+    Items,
+    Round,
+    Source,
+    answer_slots,
+    finite_logs,
+)
 
 __all__ = ["BatchPolicy", "BatchState", "Decoder", "nearest_codeword"]
 
@@ -108,10 +118,9 @@ class BatchPolicy(Calibrated):
         """Answers to each question: `votes`, or more where `least_answers` needs them."""
         return max(self.votes, -(-self.least_answers // self.problem.n_questions))
 
-    @property
-    def bulk(self) -> Literal["batch"] | None:
+    def many(self, source: Source, items: int) -> BatchItems | None:
         """Many items at once."""
-        return "batch" if type(self) is BatchPolicy else None
+        return BatchItems(self, source, items) if type(self) is BatchPolicy else None
 
     @property
     def most_answers(self) -> int:
@@ -195,6 +204,92 @@ class BatchPolicy(Calibrated):
 
     def __repr__(self) -> str:
         return f"BatchPolicy({self.votes} votes per question, {self.decoder})"
+
+
+class BatchItems(Items):
+    """All votes on one question about all items, then those on the next."""
+
+    def __init__(self, policy: BatchPolicy, source: Source, items: int) -> None:
+        super().__init__(source, items, policy.problem.n_questions)
+        self.policy = policy
+        self.prior = policy.own_prior(source.prior)
+        self.log_posterior = policy.first_log_posterior(self.prior, items)
+        self.verdict = np.zeros((policy.problem.n_questions, items), dtype=np.int64)
+        self._alike: FloatArray | None = None
+        """Answers of people who are all alike, ``[answer, question, item]``: in any order."""
+        self._everybody, self._none = self.item, np.zeros((policy.model.slots, 1), dtype=np.int64)
+        self._begin(0)
+
+    @property
+    def share_done(self) -> float:
+        """How many of the questions have been asked, from 0 to 1."""
+        return self.question / len(self.verdict)
+
+    def _begin(self, question: int) -> None:
+        """Begin the votes on a question."""
+        self.question, self.repeat, self.item = question, 0, self._everybody
+        self.tally = np.zeros((self.policy.model.slots, len(self.item)), dtype=np.int64)
+        self.at_once = True
+
+    def ask(self) -> Round | None:
+        """Ask the same question about every item that has had no missing answer to it."""
+        if self.repeat == self.policy.votes_per_question:
+            self.verdict[self.question] = leaders(self.tally[:-1])
+            if self.at_once:
+                if self._alike is None:
+                    self._alike = np.zeros((len(self.policy.model.answers), *self.verdict.shape))
+                self._alike[:, self.question] = vote_counts(self.tally[: len(self._alike)])
+            if self.question + 1 == len(self.verdict):
+                self._decide()
+                return None
+            self._begin(self.question + 1)
+        return Round(self.item, np.array([self.question]), np.array([self.repeat]), self._before)
+
+    def _before(self) -> NDArray[np.int64]:
+        """Answers to the question about the items that it is asked about."""
+        return vote_counts(self.tally if self._full else self.tally[:, self.item])
+
+    @property
+    def _full(self) -> bool:
+        """Whether the question is asked about every item."""
+        return len(self.item) == len(self._everybody)
+
+    def update(self, asked: Round, answers: Answers) -> None:
+        """Count the votes; a missing answer ends the vote."""
+        value, skill, model = answers.value.astype(np.int64), answers.skill, self.policy.model
+        if (value == MISSING).any():
+            there = value != MISSING
+            self.item, value = self.item[there], value[there]
+            skill = None if skill is None else skill[there]
+        if skill is not None or model.shared_difficulty:
+            before = self._before() if model.depends else self._none
+            evidence = model.evidence(asked.option, value, skill, before)
+            if self._full:
+                self.log_posterior += evidence
+            else:
+                self.log_posterior[self.item] += evidence
+            self.at_once = False
+        cast(self.tally, answer_slots(value, len(self.tally)), self.repeat, self.item)
+        self.labels.answers[slice(None) if self._full else self.item] += 1
+        self.labels.asked[self.question] += len(value)
+        self.repeat += 1
+
+    def _decide(self) -> None:
+        """Label all items."""
+        policy, labels, loss = self.policy, self.labels, self.policy.problem.loss
+        if self._alike is not None:
+            for votes, logs in zip(self._alike, finite_logs(policy.model), strict=True):
+                self.log_posterior += product(votes.T, logs)
+        log_prior = policy.log_prior_of(self.prior)
+        stated = policy.stated(normalised(self.log_posterior), labels.answers, log_prior)
+        labels.reason[:] = REASONS.index("questions")
+        if policy.decoder == "nearest":
+            labels.label[:] = nearest_codeword(policy.problem, self.verdict.T, self.prior)
+        else:
+            best = decide(stated, loss)
+            labels.label[:] = best.label
+            labels.reason[best.referred] = REASONS.index("referred")
+        labels.state_errors(np.exp(stated), loss)
 
 
 def nearest_codeword(

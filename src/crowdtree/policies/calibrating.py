@@ -18,10 +18,11 @@ from crowdtree.core.result_methods import HtmlShown, Saved
 from crowdtree.core.text import plural
 from crowdtree.policies.base import Answer, FloatArray, Policy
 from crowdtree.policies.item_prior import check_priors, start_of
-from crowdtree.policies.replay import Replayed, Sample, Stops, replay_steps
+from crowdtree.policies.replay import Replayed, Sample, replay_steps
 
 if TYPE_CHECKING:
     from crowdtree.core.problem import Problem
+    from crowdtree.policies.adaptive_items import TargetItems
 
 __all__ = [
     "Calibrated",
@@ -107,6 +108,10 @@ class Calibrated(Policy[Any], Saved, HtmlShown):
         if prior is None:
             return self.log_prior
         return np.asarray(np.log(prior / prior.sum(axis=-1, keepdims=True)))
+
+    def first_log_posterior(self, prior: FloatArray | None, items: int) -> FloatArray:
+        """Log posterior of each of some items before any answer, up to a constant per item."""
+        return np.log(np.tile(self.problem.prior, (items, 1)) if prior is None else prior)
 
     def stated(
         self, log_posterior: FloatArray, answers: Any, log_prior: FloatArray | None = None
@@ -322,7 +327,7 @@ class Guaranteed(Calibrated):
 
     def labelled(
         self, values: NDArray[np.int8], targets: Sequence[float], prior: FloatArray | None = None
-    ) -> Stops:
+    ) -> TargetItems:
         """Label of each recorded item at each target, and whether it was reached."""
         raise NotImplementedError
 

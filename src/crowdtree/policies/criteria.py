@@ -59,12 +59,16 @@ class _Tables:
 
     @cached_property
     def entropy(self) -> FloatArray:
-        return entropy(self.answers)
+        return entropy(self.answers, self.log2)
 
     @cached_property
     def log2(self) -> Callable[[FloatArray], FloatArray]:
-        """Logarithm of a mean of a table; without clipping where no table has a 0."""
-        return np.log2 if all((table > 0).all() for table in self.answers) else _log2
+        """Logarithm of a mean of a table; without clipping where no table has a 0.
+
+        Only answers that a question does not have are 0, so that two answers never are.
+        """
+        two = len(self.answers) == 2
+        return np.log2 if two or all((table > 0).all() for table in self.answers) else _log2
 
     @cached_property
     def squared(self) -> list[FloatArray]:
@@ -79,8 +83,10 @@ def entropy(
     chances: Sequence[FloatArray], log2: Callable[[FloatArray], FloatArray] = _log2
 ) -> FloatArray:
     """Entropy in bits of answers with these probabilities, a table per answer."""
-    first, *others = (chance * log2(chance) for chance in chances)
-    return -sum(others, first)
+    total = chances[0] * log2(chances[0])
+    for chance in chances[1:]:
+        total += chance * log2(chance)
+    return -total
 
 
 class Dense(_Tables):

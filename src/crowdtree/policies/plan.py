@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree.core import voting
 from crowdtree.core.calibration import INDEPENDENT, Calibration
 from crowdtree.core.checking import check_call
 from crowdtree.core.errors import CrowdtreeError
@@ -22,11 +21,13 @@ from crowdtree.core.problem import Problem
 from crowdtree.core.tally import (
     Standing,
     Tally,
+    cast,
     is_over,
     leaders,
     standing,
     standings,
     sure_votes,
+    vote_counts,
 )
 from crowdtree.core.tree import NO_BRANCH, Tree
 from crowdtree.core.votes import CURTAILED
@@ -42,6 +43,16 @@ from crowdtree.policies.base import (
 )
 from crowdtree.policies.calibrating import Calibrated, check_calibration
 from crowdtree.policies.item_prior import dump_prior, load_prior
+from crowdtree.policies.walk import (
+    MISSING,
+    REASONS,
+    Answers,
+    Items,
+    Round,
+    Source,
+    answer_slots,
+    finite_logs,
+)
 
 __all__ = ["PlanPolicy", "PlanState", "Stopping", "expected_answers", "margin_plan"]
 
@@ -137,15 +148,20 @@ class PlanPolicy(Calibrated):
         """Likelihood of the answers, for the posterior error of a label."""
         return AnswerModel.of(self.problem)
 
-    @cached_property
-    def bulk(self) -> Literal["tree"] | None:
+    def many(self, source: Source, items: int) -> PlanItems | None:
         """Many items at once, if no path asks a question twice.
 
         Answers that are out (:meth:`_is_out`) are followed item by item.
         """
-        if type(self) is not PlanPolicy or _repeats_on_a_path(self.plan.tree):
+        if type(self) is not PlanPolicy or not self._has_plain_votes:
             return None
-        return "tree" if self.voted.vote == "majority" or self.problem.is_yes_no else None
+        return PlanItems(self, source, items)
+
+    @cached_property
+    def _has_plain_votes(self) -> bool:
+        """Whether no path asks a question twice, and votes leave no answer out."""
+        votes = self.voted.vote == "majority" or self.problem.is_yes_no
+        return votes and not _repeats_on_a_path(self.plan.tree)
 
     def questions_used(self) -> tuple[int, ...]:
         """Questions of the tree, from its root on."""
@@ -401,6 +417,80 @@ class PlanPolicy(Calibrated):
         return f"PlanPolicy({self.plan!r}, stopping={self.stopping!r})"
 
 
+class PlanItems(Items):
+    """All items go down the tree together, one answer each per round."""
+
+    def __init__(self, policy: PlanPolicy, source: Source, items: int) -> None:
+        super().__init__(source, items, policy.problem.n_questions)
+        self.policy, tree = policy, policy.plan.tree
+        self.prior = policy.own_prior(source.prior)
+        self.log_posterior = policy.first_log_posterior(self.prior, items)
+        self.node, self.given = (np.zeros(items, dtype=np.int64) for _ in range(2))
+        """Node of each open item, and its votes there."""
+        self.tally = np.zeros((policy.model.slots, items), dtype=np.int64)
+        self._none = np.zeros((policy.model.slots, 1), dtype=np.int64)
+        self._logs = finite_logs(policy.model)
+        self._children = tree.children.astype(np.int64)
+        self._questions = tree.question.astype(np.int64)
+        self._reason = np.full(tree.n_leaves, REASONS.index("leaf"), dtype=np.int8)
+        self._reason[list(policy.voted.handed_over)] = REASONS.index(policy.handing_over)
+
+    def ask(self) -> Round | None:
+        """Ask the question of each item's node."""
+        if len(self.item):
+            question = self._questions[self.node]
+            return Round(self.item, question, self.given, lambda: vote_counts(self.tally))
+        policy, labels = self.policy, self.labels
+        log_prior = policy.log_prior_of(self.prior)
+        stated = policy.stated(normalised(self.log_posterior), labels.answers, log_prior)
+        labels.state_errors(np.exp(stated), policy.problem.loss)
+        return None
+
+    def update(self, asked: Round, answers: Answers) -> None:
+        """Count the votes, and move the items on whose votes are over."""
+        policy, labels, item, tally = self.policy, self.labels, self.item, self.tally
+        question, there = asked.option, answers.value != MISSING
+        labels.asked[:] += np.bincount(question[there], minlength=len(labels.asked))
+        labels.answers[item] += there
+        value = answers.value.astype(np.int64)
+        # evidence of people who are all alike is added when the vote is over
+        at_once = answers.skill is None and not policy.model.shared_difficulty
+        if not at_once:
+            before = asked.before() if policy.model.depends else self._none
+            evidence = policy.model.evidence(question, value, answers.skill, before)
+            self.log_posterior[item] += np.where(there[:, None], evidence, 0.0)
+        slot = answer_slots(value, len(tally))
+        if there.all():
+            cast(tally, slot, self.given)
+        else:
+            cast(tally, slot[there], self.given[there], np.flatnonzero(there))
+        self.given = given = self.given + there
+        node, verdict = self.node, policy.verdicts(self.node, labels.answers[item], given, tally)
+        if not there.all():
+            gone = np.flatnonzero(~there)
+            left = self.log_posterior[item[gone]]
+            left += self._evidence(gone, question) if at_once else 0.0
+            verdict[gone] = policy.passed_over(left, node[gone], tally[:, gone])
+        over = np.flatnonzero(verdict >= 0)
+        if at_once:
+            self.log_posterior[item[over]] += self._evidence(over, question)
+        node[over] = self._children[node[over], verdict[over]]
+        tally[:, over] = given[over] = 0
+        leaf = node < 0
+        if leaf.any():
+            labels.label[item[leaf]] = policy.voted.leaf_label[~node[leaf]]
+            labels.reason[item[leaf]] = self._reason[~node[leaf]]
+            stay = np.flatnonzero(~leaf)
+            self.item, self.node, self.given = item[stay], node[stay], given[stay]
+            self.tally = tally.take(stay, axis=1)
+
+    def _evidence(self, rows: NDArray[np.intp], question: NDArray[np.int64]) -> FloatArray:
+        """Evidence of the votes at the nodes of some open items."""
+        votes, asked = vote_counts(self.tally[: len(self._logs)].take(rows, axis=1)), question[rows]
+        tables = zip(votes, self._logs, strict=True)
+        return np.asarray(sum(count[:, None] * table[asked] for count, table in tables))
+
+
 def _repeats_on_a_path(tree: Tree) -> bool:
     """Whether some path through the tree asks a question twice, which no designer does."""
     above: list[frozenset[int]] = [frozenset()] * tree.n_nodes
@@ -434,12 +524,19 @@ def _margin_for(plan: Plan, node: NDArray[Any], cls: NDArray[Any]) -> NDArray[np
     """Smallest margin whose error is at most that of the majority, for each (node, class)."""
     from scipy.special import logit
 
-    error = plan.tree.problem.worker_error[plan.tree.question[node], cls]
-    fused = plan.error_at(node, cls)
-    if not plan.tree.problem.is_yes_no:
-        return _several_margin_for(plan, node, cls, fused)
-    if plan.tree.problem.dependence:
-        return _dependent_margin_for(error, fused, plan.tree.problem.dependence)
+    problem, fused = plan.tree.problem, plan.error_at(node, cls)
+    error = problem.worker_error[plan.tree.question[node], cls]
+    if problem.dependence or not problem.is_yes_no:  # no formula: try one after the other
+        open_ = np.flatnonzero((error < 0.5) | (not problem.is_yes_no))
+        most = MAX_DEPENDENT_MARGIN if problem.is_yes_no else MAX_SEVERAL_MARGIN
+        margin = np.ones(node.shape, dtype=np.int64)
+        for tried in range(1, most):
+            votes = np.full(plan.tree.n_nodes, tried)
+            voted = replace(plan, votes=votes, vote="margin", pool="node")
+            worse = voted.error_at(node[open_], cls[open_]) > fused[open_] * (1 + 1e-9)
+            open_ = open_[worse]
+            margin[open_] += 1
+        return margin
     with np.errstate(divide="ignore", invalid="ignore"):
         quotient = logit(fused) / logit(error)  # margin_error is expit(margin x logit error)
     quotient = np.where(np.isfinite(quotient), quotient, 1.0)
@@ -447,32 +544,6 @@ def _margin_for(plan: Plan, node: NDArray[Any], cls: NDArray[Any]) -> NDArray[np
     # From an error of one half on, every vote helps the wrong side: one answer is best.
     margin = np.where(error >= 0.5, 1.0, margin)
     return np.clip(margin, 1, MAX_MARGIN).astype(np.int64)
-
-
-def _several_margin_for(
-    plan: Plan, node: NDArray[Any], cls: NDArray[Any], fused: FloatArray
-) -> NDArray[np.int64]:
-    """The same by trying one margin after the other, for questions with any number of answers."""
-    margin = np.ones(node.shape, dtype=np.int64)
-    for place, (at, who) in enumerate(zip(node.tolist(), cls.tolist(), strict=True)):
-        while margin[place] < MAX_SEVERAL_MARGIN:
-            votes = np.ones(plan.tree.n_nodes, dtype=np.int64)
-            votes[at] = margin[place]
-            tried = replace(plan, votes=votes, vote="margin", pool="node")
-            if tried.error_at(np.array([at]), np.array([who]))[0] <= fused[place] * (1 + 1e-9):
-                break
-            margin[place] += 1
-    return margin
-
-
-def _dependent_margin_for(error: FloatArray, fused: FloatArray, rho: float) -> NDArray[np.int64]:
-    """The same by trying one margin after the other: there is no formula under dependence."""
-    margin = np.ones(error.shape, dtype=np.int64)
-    open_ = error < 0.5
-    while open_.any() and margin.max() < MAX_DEPENDENT_MARGIN:
-        open_ &= voting.margin_error(error, margin, rho) > fused * (1 + 1e-9)
-        margin += open_
-    return margin
 
 
 class _Curtailed(Plan):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,23 +11,12 @@ from numpy.typing import NDArray
 from crowdtree.core.errors import CrowdtreeError, listing
 from crowdtree.core.likelihood import UNSURE
 from crowdtree.core.outcomes import CANT_TELL, MAX_ANSWERS, answer_spellings, folded_answer
-from crowdtree.policies.base import decide, normalised
-from crowdtree.policies.walk import MISSING, Walk
+from crowdtree.policies.walk import MISSING, Answers, Round, Walk
 
 if TYPE_CHECKING:
     from crowdtree.core.problem import Problem
-    from crowdtree.policies.adaptive import AdaptivePolicy
 
-__all__ = [
-    "Replayed",
-    "Sample",
-    "Stops",
-    "by_option",
-    "checkpoints",
-    "label_steps",
-    "replay_adaptive",
-    "replay_steps",
-]
+__all__ = ["RecordedAnswers", "Replayed", "Sample", "by_option", "checkpoints", "replay_steps"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -217,136 +206,33 @@ def checkpoints(most: int) -> list[int]:
     return found
 
 
-class Stops:
-    """Where items stop at each target (by default the policy's own), filled in by one replay.
+class RecordedAnswers:
+    """Recorded answers (items x options x repeats) as a source; more repeats are missing."""
 
-    Questions do not depend on the target, so that one replay serves all of them.
-    """
+    def __init__(self, values: NDArray[np.int8], prior: FloatArray | None = None) -> None:
+        self.values, self.prior = values, prior
 
-    def __init__(
-        self,
-        policy: AdaptivePolicy,
-        items: int,
-        targets: Sequence[float] | None = None,
-        prior: FloatArray | None = None,
-    ) -> None:
-        self.policy, self.targets = policy, targets
-        self._log_prior = policy.log_prior_of(prior)
-        shape = (items, 1 if targets is None else len(targets))
-        self.label = np.zeros(shape, dtype=np.int64)
-        self.reached = np.zeros(shape, dtype=bool)
-        self._open = np.ones(shape, dtype=bool)
-
-    def __call__(
-        self, item: IntArray, log_posterior: FloatArray, asked: Any, answers: IntArray
-    ) -> NDArray[np.bool_]:
-        """Note which items stop now; whether each has stopped at every target."""
-        policy = self.policy
-        plain = policy.by_class(log_posterior)
-        start = self._log_prior if self._log_prior.ndim == 1 else self._log_prior[item]
-        stated = policy.stated(plain, answers, start)
-        now = decide(stated, policy.problem.loss)
-        open_ = self._open[item]
-        self.label[item] = np.where(open_, now.label[:, None], self.label[item])
-        enough = (answers >= policy.least_answers)[:, None]
-        sure = np.stack([policy.sure(now, target) for target in self.targets or (None,)], axis=1)
-        self.reached[item] |= open_ & enough & sure
-        over = sure
-        if policy.may_give_up:
-            over = sure | policy.hopeless(stated, plain, asked, answers, self.targets, start)
-        self._open[item] = open_ & ~(enough & over)
-        return np.asarray(~self._open[item].any(axis=1))
-
-
-def replay_adaptive(
-    policy: AdaptivePolicy,
-    values: NDArray[np.int8],
-    stop: Callable[..., NDArray[np.bool_]] | None = None,
-    prior: FloatArray | None = None,
-) -> Replayed:
-    """Ask by an adaptive policy about all items at once.
-
-    To the end of its budget whatever its target, or until `stop` says so of an item. A missing
-    answer costs nothing, and its question is not asked about the item again. `prior` has a row per
-    item, where items have their own.
-    """
-    n, _, depth = values.shape
-    start = policy.log_start(prior)
-    log_posterior = np.tile(start, (n, 1)) if start.ndim == 1 else start.copy()
-    counts = np.zeros((policy.model.slots, n, policy.problem.n_options), dtype=np.int16)
-    banned = np.zeros(counts.shape[1:], dtype=bool)
-    answers = np.zeros(n, dtype=np.int64)
-    keep = set(checkpoints(policy.max_answers))
-    found: list[tuple[IntArray, IntArray, FloatArray]] = []
-    item = np.arange(n)
-    while len(item):
-        left = policy.max_answers - answers[item]
-        if stop is not None:
-            asked = counts[:, item].sum(axis=0)
-            left[stop(item, log_posterior[item], asked, answers[item])] = 0
-        question = np.full(len(item), -1)
-        for rest in np.unique(np.minimum(left, policy.endgame + 1)).tolist():
-            rows = np.flatnonzero((np.minimum(left, policy.endgame + 1) == rest) & (left > 0))
-            if len(rows):
-                at = item[rows]
-                question[rows] = policy.choose(
-                    np.exp(log_posterior[at]), counts[:, at], rest, banned[at]
-                )
-        over = question < 0
-        if over.any():
-            at = item[over]
-            found.append((at, answers[at], policy.by_class(log_posterior[at])))
-            item, question = item[~over], question[~over]
-        turn = counts[:, item, question].sum(axis=0)
-        said = np.full(len(item), MISSING, dtype=np.int8)
-        there = turn < depth
-        said[there] = values[item[there], question[there], turn[there]]
-        gone = said == MISSING
-        banned[item[gone], question[gone]] = True
-        at, asked, value = item[~gone], question[~gone], said[~gone]
-        before = policy.model.before(counts, at, asked)
-        evidence = policy.model.evidence(asked, value, None, before)
-        log_posterior[at] = normalised(log_posterior[at] + evidence)
-        counts[np.where(value == UNSURE, len(counts) - 1, value), at, asked] += 1
-        answers[at] += 1
-        kept = at[np.isin(answers[at], list(keep))]
-        found.append((kept, answers[kept], policy.by_class(log_posterior[kept])))
-    return Replayed(*(np.concatenate(column) for column in zip(*found, strict=True)))
+    def answer(self, asked: Round) -> Answers:
+        """Look the answers up."""
+        last = self.values.shape[2] - 1
+        there = asked.repeat <= last
+        value = self.values[asked.row, asked.option, np.minimum(asked.repeat, last)]
+        return Answers(np.where(there, value, np.int8(MISSING)), None)
 
 
 def replay_steps(
     policy: Any, values: NDArray[np.int8], prior: FloatArray | None = None
 ) -> Replayed:
     """Run any policy item by item through its own steps, to its own end."""
-    found: list[tuple[int, int, FloatArray]] = []
+    states: list[tuple[int, int, FloatArray]] = []
+    source = RecordedAnswers(values, prior)
     for row, answers in enumerate(values):
-        keep = set(checkpoints(int((answers != MISSING).sum())))
-        walk = _recorded(policy, answers, None if prior is None else prior[row])
+        kept = set(checkpoints(int((answers != MISSING).sum())))
+        walk = Walk(policy, source, row)
         while walk.label is None:
-            if walk.step() is not None and walk.state.answers in keep:
-                found.append((row, walk.state.answers, walk.state.log_posterior))
-        if not found or found[-1][:2] != (row, walk.state.answers):
-            found.append((row, walk.state.answers, walk.state.log_posterior))
-    item, count, log_posterior = zip(*found, strict=True)
+            if walk.step() is not None and walk.state.answers in kept:
+                states.append((row, walk.state.answers, walk.state.log_posterior))
+        if not states or states[-1][:2] != (row, walk.state.answers):
+            states.append((row, walk.state.answers, walk.state.log_posterior))
+    item, count, log_posterior = zip(*states, strict=True)
     return Replayed(np.array(item), np.array(count), np.array(log_posterior))
-
-
-def label_steps(policy: Any, values: NDArray[np.int8]) -> IntArray:
-    """Label of each item, by any policy through its own steps."""
-    labels = []
-    for answers in values:
-        walk = _recorded(policy, answers)
-        while walk.label is None:
-            walk.step()
-        labels.append(policy.conclude(walk.state, "replayed").label)
-    return np.array(labels, dtype=np.int64)
-
-
-def _recorded(policy: Any, answers: NDArray[np.int8], prior: FloatArray | None = None) -> Walk:
-    """Start an item on its way with recorded answers (questions x repeats)."""
-    depth = answers.shape[1]
-
-    def hear(option: int, repeat: int, _counts: IntArray) -> tuple[int, float]:
-        return int(answers[option, repeat]) if repeat < depth else MISSING, 0.0
-
-    return Walk(policy, hear, prior)

@@ -174,20 +174,11 @@ class SubtypePolicy(AdaptivePolicy):
 
     def to_dict(self) -> dict[str, Any]:
         """Write the policy as plain JSON."""
-        return {
-            "policy": "subtypes",
-            "label": self.label.tolist(),
-            "share": self.share.tolist(),
-            "table": self.model.telling.tolist(),
-            "target_error": self.target_error,
-            "max_answers": self.max_answers,
-            "price": None if np.all(self.price == 1) else self.price.tolist(),
-            "repeats": self.repeats,
-            "width": self.width,
-            "endgame": self.endgame,
-            **({} if self.undecided else {"undecided": False}),
-            **({} if self.target_loss is None else {"target_loss": self.target_loss}),
-            **self.discounting,
+        own = {"label": self.label.tolist(), "share": self.share.tolist()}
+        data = super().to_dict() | own | {"table": self.model.telling.tolist()}
+        fixed = ("criterion", "shared_difficulty", "strict")
+        return {name: value for name, value in data.items() if name not in fixed} | {
+            "policy": "subtypes"
         }
 
     def __repr__(self) -> str:

@@ -15,9 +15,9 @@ from crowdtree.core.problem import Problem
 from crowdtree.core.result_methods import Framed, HtmlShown
 from crowdtree.core.rng import generator
 from crowdtree.policies import Policy
+from crowdtree.policies.walk import REASONS
 from crowdtree.simulation.batch_dawid_skene import simulate_dawid_skene
 from crowdtree.simulation.crowd import Crowd, Recorded, Respondents
-from crowdtree.simulation.engine import REASONS
 from crowdtree.simulation.execution import BLOCK, Progress, Task, perform
 from crowdtree.simulation.run import Adaptation, CalibrationRow, Estimate, Run
 

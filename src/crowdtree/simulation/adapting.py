@@ -9,10 +9,10 @@ from typing import Any
 from crowdtree.core.problem import Problem
 from crowdtree.policies import Policy
 from crowdtree.policies.monitor import Monitor
+from crowdtree.policies.walk import ItemLabels, Walk
 from crowdtree.simulation.crowd import Block
-from crowdtree.simulation.engine import blank, walk_of, write_label
 from crowdtree.simulation.execution import Progress
-from crowdtree.simulation.run import Adaptation, Run
+from crowdtree.simulation.run import Adaptation, BlockRun, Run
 
 __all__ = ["run_adapting"]
 
@@ -31,7 +31,7 @@ def run_adapting(
     """
     items = len(block.truth)
     monitor = Monitor(policy, adapt=adapt)
-    walks = [walk_of(policy, block, row) for row in range(items)]
+    walks = [Walk(policy, block, row) for row in range(items)]
     queue, reopened = deque(range(items)), 0
     while queue:
         row = queue.popleft()
@@ -48,14 +48,14 @@ def run_adapting(
                     reopened += len(again)
         if progress is not None:
             progress(items - len(queue), items)
-    found = blank(block, problem.n_questions)
-    for row, walk in enumerate(walks):
-        write_label(found, row, walk)
-    made = Adaptation(
+    labels = ItemLabels.blank(items, problem.n_options)
+    for walk in walks:
+        labels.write(walk)
+    adaptation = Adaptation(
         tuple(monitor.alarms),
         tuple(monitor.revisions),
         reopened,
         monitor.evidence,
         tuple(monitor.findings()) if monitor.alarms else (),
     )
-    return replace(Run.join(problem, [found]), adaptation=made)
+    return replace(Run.join(problem, [BlockRun(block.truth, labels)]), adaptation=adaptation)

@@ -20,8 +20,8 @@ from crowdtree.learning.dawid_skene import fit_dawid_skene
 from crowdtree.learning.passes import Votes
 from crowdtree.policies.base import decide, label_errors, normalised, product
 from crowdtree.policies.batch import nearest_codeword
+from crowdtree.policies.walk import REASONS, Round
 from crowdtree.simulation.crowd import Crowd, CrowdBlock
-from crowdtree.simulation.engine import REASONS
 from crowdtree.simulation.run import Run
 
 __all__ = ["Decoding", "simulate_dawid_skene"]
@@ -103,7 +103,7 @@ def _fused(block: CrowdBlock, question: int, votes: int) -> tuple[FloatArray, Fl
     said = np.zeros((items, votes), dtype=np.int64)
     counts = np.zeros((block.model.slots, items), dtype=np.int64)
     for turn in range(votes):
-        value = block.answer(rows, here, np.full(items, turn), counts).value
+        value = block.answer(Round(rows, here, np.full(items, turn), counts.copy)).value
         said[:, turn] = np.where(value == UNSURE, answers, value)
         counts[np.where(value == UNSURE, len(counts) - 1, value), rows] += 1
     first = block.worker(rows, here, np.zeros(items, dtype=np.int64)).astype(np.int64)

@@ -17,7 +17,6 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.evaluation import Evaluation, evaluate
 from crowdtree.core.problem import Problem
 from crowdtree.core.result_methods import Framed, Plotted
-from crowdtree.core.tree import Tree
 from crowdtree.designs.designers import design
 from crowdtree.designs.frontiers import Frontier, frontier
 from crowdtree.designs.frontiers.vote_options import kinds_of_votes
@@ -30,6 +29,8 @@ from crowdtree.simulation.run import Estimate, Run
 __all__ = ["Comparison", "CurveRow", "PolicyRow", "compare_policies"]
 
 Simulate = Callable[[Policy[Any]], Run]
+_Tell = Callable[[float, str], None]
+"""Called with the share of a kind of policy that is done, and what comes next."""
 PROVEN_UP_TO = 20
 """Classes up to which the frontier is proven; above, it is the greedy one."""
 FRONTIER_POINTS = 40
@@ -161,16 +162,35 @@ class _Aim(NamedTuple):
     value: float
     loss: bool
 
-    def of(self, found: _Point) -> Estimate:
+    def of(self, point: _Point) -> Estimate:
         """What is compared."""
-        return found.risk if self.loss else found.wrong
+        return point.risk if self.loss else point.wrong
 
     def of_plan(self, plan: Any) -> float:
         """What is compared, of a plan, an evaluation or a point of a frontier."""
         return float(plan.risk if self.loss else plan.misclassification)
 
+    def cheapest(self, points: Sequence[_Point]) -> _Point | None:
+        """The cheapest point that is good enough."""
+        good = [point for point in points if self.of(point) <= self.value * (1 + 1e-9)]
+        return min(good, key=lambda point: point.answers, default=None)
 
-class _Found(NamedTuple):
+
+class _Setting(NamedTuple):
+    """What is compared, and how: the arguments of :func:`compare_policies`."""
+
+    problem: Problem
+    aim: _Aim
+    items: int
+    rng: int
+    max_answers: int
+    criterion: Criterion | None
+    time_limit: float
+    allow_groups: bool
+    run: Simulate
+
+
+class _Way(NamedTuple):
     """A policy's points, cheapest first; `at` is the tuned one."""
 
     name: str
@@ -192,7 +212,7 @@ def compare_policies(
     criterion: Criterion | None = None,
     time_limit: float = 5.0,
     allow_groups: bool = False,
-    progress: Callable[[str], None] | None = None,
+    progress: Callable[[float, str], None] | None = None,
 ) -> Comparison:
     """Compare all policies on one problem, with a crowd that errs as assumed.
 
@@ -219,7 +239,7 @@ def compare_policies(
     allow_groups
         Accept classes that no question separates.
     progress
-        Called with the name of what comes next.
+        Called with the share that is done (of the policies, not of the time), and what comes next.
 
     Examples
     --------
@@ -244,67 +264,60 @@ def compare_policies(
     if loss is not None and not 0 < loss < float("inf"):
         raise CrowdtreeError(f"target_loss: expected a number above 0, got {loss}")
     aim = _Aim(error if loss is None else loss, loss is not None)
-
     run = partial(simulate, problem, items=items, rng=rng)
-    tree = design(problem, "fm", allow_groups=allow_groups)
-    makers: Sequence[tuple[str, Callable[[], Iterator[_Found]]]] = (
-        ("adaptive", lambda: _adaptive(problem, aim, max_answers, criterion, run, items)),
-        ("frontier", lambda: _frontiers(problem, aim, time_limit, allow_groups, run)),
-        ("paper", lambda: _paper(tree, aim, run)),
-        ("batch", lambda: _batch(problem, aim, run, items, rng)),
+    setting = _Setting(
+        problem, aim, items, rng, max_answers, criterion, time_limit, allow_groups, run
     )
-    found: list[_Found] = []
-    for name, make in makers:
-        if progress is not None:
-            progress(name)
-        found += make()
-    found = _with_paper_leads(found, aim)
-    rows = tuple(_row(one, aim, problem) for one in found)
+    ways: list[_Way] = []
+    makers = (_adaptive, _frontiers, _paper, _batch)
+    for number, make in enumerate(makers):
+
+        def tell(share: float, what: str, number: int = number) -> None:
+            if progress is not None:
+                progress((number + share) / len(makers), what)
+
+        ways += make(setting, tell)
+    ways = _with_paper_leads(ways, aim)
+    rows = tuple(_row(way, aim, problem) for way in ways)
     curves = [
         CurveRow(
-            one.name,
+            way.name,
             float(point.answers),
             float(point.wrong),
             *point.wrong.interval,
             None if problem.loss is None else point.risk,
         )
-        for one in found
-        for point in one.points
+        for way in ways
+        for point in way.points
     ]
     return Comparison(problem, error, rows, (*curves, *_limits(problem, curves, aim)), loss)
 
 
-def _with_paper_leads(found: list[_Found], aim: _Aim) -> list[_Found]:
+def _with_paper_leads(ways: list[_Way], aim: _Aim) -> list[_Way]:
     """Let the frontier of leads have the paper's plan where that is better: it is one of its own.
 
     The paper's majorities are among the candidates of the frontier already.
     """
-    by_name = {one.name: one for one in found}
+    by_name = {way.name: way for way in ways}
     ours, paper = by_name.get("frontier, margin"), by_name.get("paper, margin")
     if ours is None or paper is None:
-        return found
-    good = [point for point in paper.points if aim.of(point) <= aim.value * (1 + 1e-9)]
-    rival = min(good, key=lambda point: point.answers, default=None)
-    kept = [p.answers for p in ours.points if aim.of(p) <= aim.value * (1 + 1e-9)]
-    if rival is None or (kept and min(kept) <= rival.answers):
-        return found
+        return ways
+    kept, rival = aim.cheapest(ours.points), aim.cheapest(paper.points)
+    if rival is None or (kept is not None and kept.answers <= rival.answers):
+        return ways
     better = ours._replace(points=[*ours.points, rival])
-    return [better if one is ours else one for one in found]
+    return [better if way is ours else way for way in ways]
 
 
-def _row(found: _Found, aim: _Aim, problem: Problem) -> PolicyRow:
+def _row(way: _Way, aim: _Aim, problem: Problem) -> PolicyRow:
     """The tuned point, else the cheapest that is good enough, else the best there is."""
-    good = [point for point in found.points if aim.of(point) <= aim.value * (1 + 1e-9)]
-    note = found.note
-    if found.at is not None:
-        point = found.points[found.at]
-    elif good:
-        point = min(good, key=lambda p: p.answers)
-    else:
-        point = min(found.points, key=aim.of)
-        note = "does not reach it"
+    point, note = aim.cheapest(way.points), way.note
+    if way.at is not None:
+        point = way.points[way.at]
+    elif point is None:
+        point, note = min(way.points, key=aim.of), "does not reach it"
     answers, wrong, risk, make = point
-    return PolicyRow(found.name, answers, wrong, risk, found.exact, note, problem, make)
+    return PolicyRow(way.name, answers, wrong, risk, way.exact, note, problem, make)
 
 
 def _sure(value: float) -> Estimate:
@@ -321,21 +334,21 @@ def _made(run: Run) -> Run:
     return run
 
 
-def _adaptive(
-    problem: Problem, aim: _Aim, most: int, criterion: Any, run: Simulate, items: int
-) -> Iterator[_Found]:
+def _adaptive(setting: _Setting, tell: _Tell) -> Iterator[_Way]:
     """Several targets, one of them tuned so that the mean error is the one asked for."""
     from crowdtree.simulation import tune_target
 
+    problem, aim = setting.problem, setting.aim
+
     def make(target: float) -> AdaptivePolicy:
-        wanted: dict[str, Any] = {"target_loss" if aim.loss else "target_error": target}
-        return AdaptivePolicy(
-            problem, max_answers=most, criterion=criterion, strict=False, **wanted
-        )
+        options: dict[str, Any] = {"target_loss" if aim.loss else "target_error": target}
+        options |= {"max_answers": setting.max_answers, "criterion": setting.criterion}
+        return AdaptivePolicy(problem, strict=False, **options)
 
     note, least = "", aim.value / 4
+    tell(0.0, "tuning the adaptive policy")
     try:
-        tuned = tune_target(problem, make, aim.value, items=min(items, 5000), loss=aim.loss)
+        tuned = tune_target(problem, make, aim.value, items=min(setting.items, 5000), loss=aim.loss)
     except CrowdtreeError:
         tuned, note = least, "does not reach it"
     others: Sequence[float] = TARGETS
@@ -343,26 +356,32 @@ def _adaptive(
         dearest = math.inf if problem.loss.refer is None else problem.loss.refer
         others = [t for t in (aim.value * times for times in LOSS_STEPS) if t < dearest]
     targets = sorted({tuned, *(t for t in others if t > least)}, reverse=True)
-    points = [_simulated(run(make(target))) for target in targets]
-    yield _Found("adaptive", points, False, note, targets.index(tuned))
+    points = []
+    for number, target in enumerate(targets):
+        tell(0.5 + number / (2 * len(targets)), f"simulating the adaptive policy to {target:.2g}")
+        points.append(_simulated(setting.run(make(target))))
+    yield _Way("adaptive", points, False, note, targets.index(tuned))
 
 
-def _frontiers(
-    problem: Problem, aim: _Aim, seconds: float, allow_groups: bool, run: Simulate
-) -> Iterator[_Found]:
+def _frontiers(setting: _Setting, tell: _Tell) -> Iterator[_Way]:
+    """Yield the frontier of each kind of vote."""
+    problem, aim = setting.problem, setting.aim
     method: Literal["greedy"] | None = None if problem.n_classes <= PROVEN_UP_TO else "greedy"
-    for vote in kinds_of_votes(problem):
+    kinds = kinds_of_votes(problem)
+    for number, vote in enumerate(kinds):
+        tell(number / len(kinds), f"searching the frontier of {vote} votes")
         front = frontier(
             problem,
             vote,
             method=method,
             max_points=FRONTIER_POINTS,
-            time_limit=seconds,
-            allow_groups=allow_groups,
+            time_limit=setting.time_limit,
+            allow_groups=setting.allow_groups,
         )
+        tell((number + 0.5) / len(kinds), f"searching the best plan of {vote} votes")
         values, proven = _values(front, aim)
-        points = [_planned(value, run, "none") for value in values]
-        yield _Found(f"frontier, {vote}", points, True, "" if proven else "not proven best")
+        points = [_planned(value, setting.run, "none") for value in values]
+        yield _Way(f"frontier, {vote}", points, True, "" if proven else "not proven best")
 
 
 def _values(front: Frontier, aim: _Aim) -> tuple[list[Evaluation], bool]:
@@ -392,8 +411,10 @@ def _planned(
     )
 
 
-def _paper(tree: Tree, aim: _Aim, run: Simulate) -> Iterator[_Found]:
+def _paper(setting: _Setting, tell: _Tell) -> Iterator[_Way]:
     """Yield the paper's tree with Algorithm 1, its votes stopped in all three ways."""
+    tree, aim = design(setting.problem, "fm", allow_groups=setting.allow_groups), setting.aim
+    tell(0.0, "computing the plans of the paper")
     plans = []
     for plan in itertools.islice(paper_plans(tree), MAX_STAFFINGS):
         plans.append(evaluate(plan))
@@ -404,24 +425,27 @@ def _paper(tree: Tree, aim: _Aim, run: Simulate) -> Iterator[_Found]:
         ("paper, curtailed", "curtailed"),
         ("paper", "none"),
     )
-    for name, stopping in ways:
+    for number, (name, stopping) in enumerate(ways, start=1):
+        tell(number / (len(ways) + 1), f"computing {name}")
         points = []
         for value in plans:
             try:
-                points.append(_planned(value, run, stopping))
+                points.append(_planned(value, setting.run, stopping))
             except CrowdtreeError:  # several answers: too many counts of votes to follow
                 if tree.problem.is_yes_no:
                     raise
                 break
         if points:
-            yield _Found(name, points, True)
+            yield _Way(name, points, True)
 
 
-def _batch(problem: Problem, aim: _Aim, run: Simulate, items: int, rng: int) -> Iterator[_Found]:
+def _batch(setting: _Setting, tell: _Tell) -> Iterator[_Way]:
     """Yield all questions at once: nearest codeword, posterior, and fused by Dawid and Skene."""
 
+    problem, aim, run = setting.problem, setting.aim, setting.run
+
     def fused(votes: int) -> Run:
-        return simulate_dawid_skene(problem, votes, items, rng)
+        return simulate_dawid_skene(problem, votes, setting.items, setting.rng)
 
     several = BATCH_VOTES[1:]  # one answer agrees with none: nothing can be learnt from it
     ways: Sequence[tuple[str, Callable[[int], Run], Sequence[int]]] = (
@@ -433,7 +457,8 @@ def _batch(problem: Problem, aim: _Aim, run: Simulate, items: int, rng: int) -> 
         ("batch, Dawid-Skene", fused, several),
         ("batch, nearest", lambda votes: run(BatchPolicy(problem, votes)), BATCH_VOTES),
     )
-    for name, ask, counts in ways:
+    for number, (name, ask, counts) in enumerate(ways):
+        tell(number / len(ways), f"simulating {name}")
         points: dict[int, _Point] = {}
 
         def wrong(votes: int, ask: Any = ask, points: dict[int, _Point] = points) -> float:
@@ -449,7 +474,7 @@ def _batch(problem: Problem, aim: _Aim, run: Simulate, items: int, rng: int) -> 
             if now > 0.9 * last:
                 break  # more votes no longer help
             last = now
-        yield _Found(name, [points[votes] for votes in sorted(points)], False)
+        yield _Way(name, [points[votes] for votes in sorted(points)], False)
 
 
 def _limits(problem: Problem, curves: Sequence[CurveRow], aim: _Aim) -> Iterator[CurveRow]:

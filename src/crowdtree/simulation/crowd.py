@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,9 +22,10 @@ from crowdtree.core.likelihood import AnswerModel, Respondent
 from crowdtree.core.problem import Problem, check_dependence
 from crowdtree.core.text import plural
 from crowdtree.policies.item_prior import check_priors
-from crowdtree.policies.replay import as_answers, by_option, class_codes
+from crowdtree.policies.replay import RecordedAnswers, as_answers, by_option, class_codes
+from crowdtree.policies.walk import Answers, Round, Source
 
-__all__ = ["Answers", "Block", "Crowd", "CrowdBlock", "Recorded", "Respondents"]
+__all__ = ["Block", "Crowd", "CrowdBlock", "Recorded", "Respondents"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -46,33 +47,10 @@ def uniform(values: UintArray) -> FloatArray:
     return np.asarray((values >> np.uint64(11)) * 2.0**-53)
 
 
-class Answers(NamedTuple):
-    """Answers of one round: 0, 1 or -1 (missing), and the worker's skill where it is known."""
-
-    value: NDArray[np.int8]
-    skill: FloatArray | None
-
-
-class Block(Protocol):
+class Block(Source, Protocol):
     """Some consecutive items and the people who answer about them."""
 
     truth: IntArray
-
-    @property
-    def prior(self) -> FloatArray | None:
-        """Own prior of each item over the classes, one row each; None where all start alike."""
-        ...
-
-    def answer(
-        self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any], counts: NDArray[Any]
-    ) -> Answers:
-        """Answer a question about each of some items of the block.
-
-        `repeat` is how often the question was asked about the item before, `counts` how often each
-        answer was given. With several sources a question is an option
-        (:func:`crowdtree.policies.base.to_option`), and `counts` has those of every source.
-        """
-        ...
 
 
 class Respondents(Protocol):
@@ -201,7 +179,8 @@ class CrowdBlock:
         self.crowd = crowd
         self.problem = problem
         self.model = AnswerModel.of(problem, crowd.table, crowd.shared_difficulty)
-        self.shared_difficulty = self.model.shared_difficulty
+        self._counts = self.model.depends or len(problem.sources) > 1
+        self._none = np.zeros((self.model.slots, 1), dtype=np.int64)
         self.key = np.uint64(key)
         self.item = mixed(mixed(np.arange(start, stop, dtype=np.uint64) ^ self.key) ^ _ITEM)
         cumulative = np.cumsum(problem.prior)
@@ -217,14 +196,14 @@ class CrowdBlock:
         """Number of each item from which its answers are drawn."""
         return self.item ^ _ANSWER
 
-    def answer(
-        self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any], counts: NDArray[Any]
-    ) -> Answers:
+    def answer(self, asked: Round) -> Answers:
         """Draw answers from the model, by the worker whose turn it is."""
-        turn = (question.astype(np.uint64) << np.uint64(20)) + repeat.astype(np.uint64)
-        drawn = uniform(mixed(self.stream[rows] + turn * _GOLDEN))
-        people, known = (None, None) if self.plain else self._who(rows, question, repeat)
-        return Answers(self.model.sample(question, self.truth[rows], counts, drawn, people), known)
+        row, option, repeat, before = asked
+        turn = (option.astype(np.uint64) << np.uint64(20)) + repeat.astype(np.uint64)
+        drawn = uniform(mixed(self.stream[row] + turn * _GOLDEN))
+        people, known = (None, None) if self.plain else self._who(row, option, repeat)
+        counts = before() if self._counts else self._none
+        return Answers(self.model.sample(option, self.truth[row], counts, drawn, people), known)
 
     def worker(self, rows: NDArray[Any], question: NDArray[Any], repeat: NDArray[Any]) -> UintArray:
         """Choose the workers: people take turns from a random start per item and question."""
@@ -243,7 +222,7 @@ class CrowdBlock:
         skill, spammer, told = self._people
         ability, spams = skill[worker], spammer[worker]
         known = told[worker] if self.crowd.known_skill else None
-        if not self._asks_people.all():
+        if self._asks_people is not None:
             people = self._asks_people[option]
             ability, spams = ability * people, spams & people
             known = None if known is None else known * people
@@ -252,10 +231,10 @@ class CrowdBlock:
         return Respondent(ability, spams, self._spam), known
 
     @cached_property
-    def _asks_people(self) -> NDArray[np.bool_]:
-        """Whether an option is a question to people."""
+    def _asks_people(self) -> NDArray[np.bool_] | None:
+        """Whether an option is a question to people; None where all are."""
         kinds = [source.kind == "people" for source in self.problem.sources]
-        return np.repeat(kinds, self.problem.n_questions)
+        return None if all(kinds) else np.repeat(kinds, self.problem.n_questions)
 
     @cached_property
     def _spam(self) -> FloatArray:
@@ -357,7 +336,7 @@ class Recorded:
         prior = None
         if self.prior is not None:
             prior = check_priors(problem, self.prior[start:stop], "recorded: prior")
-        return _RecordedBlock(values[start:stop], truth, problem, prior)
+        return _RecordedBlock(values[start:stop], truth, prior)
 
     def describe(self) -> dict[str, Any]:
         """Plain JSON that identifies these answers."""
@@ -378,31 +357,22 @@ class Recorded:
         return f"Recorded({size}, {repeats} {many} each{own})"
 
 
-class _RecordedBlock:
-    def __init__(
-        self,
-        values: NDArray[np.int8],
-        truth: IntArray,
-        problem: Problem,
-        prior: FloatArray | None,
-    ) -> None:
-        self.values, self.truth, self.problem, self.prior = values, truth, problem, prior
+class _RecordedBlock(RecordedAnswers):
+    """Recorded answers with the class of each item; a policy must not ask more often."""
 
-    def answer(
-        self,
-        rows: NDArray[Any],
-        question: NDArray[Any],
-        repeat: NDArray[Any],
-        counts: NDArray[Any],  # noqa: ARG002
-    ) -> Answers:
+    def __init__(self, values: NDArray[np.int8], truth: IntArray, prior: FloatArray | None) -> None:
+        super().__init__(values, prior)
+        self.truth = truth
+
+    def answer(self, asked: Round) -> Answers:
         """Look the answers up."""
         depth = self.values.shape[2]
-        if np.any(repeat >= depth):
+        if np.any(asked.repeat >= depth):
             raise CrowdtreeError(
                 f"recorded: the policy asks a question more than {depth} times per item; "
                 f"give it repeats={depth}"
             )
-        return Answers(self.values[rows, question, repeat], None)
+        return super().answer(asked)
 
 
 def describe_problem(problem: Problem) -> dict[str, Any]:

@@ -24,8 +24,9 @@ import numpy as np
 from crowdtree.core.errors import CrowdtreeError, needing
 from crowdtree.core.problem import Problem
 from crowdtree.policies import Policy
+from crowdtree.policies.walk import ItemLabels, label_items, walk_items
 from crowdtree.simulation.crowd import Respondents, describe_problem
-from crowdtree.simulation.engine import BlockRun, run_block, run_steps
+from crowdtree.simulation.run import BlockRun
 
 __all__ = ["BLOCK", "Checkpoint", "Task", "perform", "serve_tasks"]
 
@@ -48,10 +49,11 @@ class Task:
     stop: int
     stepwise: bool = False
 
-    def run(self) -> BlockRun:
+    def run(self, progress: Callable[[float], None] | None = None) -> BlockRun:
         """Simulate the block."""
         block = self.crowd.block(self.problem, self.key, self.start, self.stop)
-        return (run_steps if self.stepwise else run_block)(self.policy, block)
+        walk = label_items if self.stepwise else walk_items
+        return BlockRun(block.truth, walk(self.policy, block, self.stop - self.start, progress))
 
     def fingerprint(self) -> str:
         """Name of the result: the same for the same task, in any session."""
@@ -91,7 +93,8 @@ class Checkpoint:
             return None
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                return BlockRun(*(stored[name] for name in BlockRun._fields))
+                labels = ItemLabels(*(stored[name] for name in ItemLabels._fields))
+                return BlockRun(stored["truth"], labels)
         except (OSError, ValueError, KeyError, zipfile.BadZipFile):
             return None  # truncated or not ours: simulate again
 
@@ -100,7 +103,7 @@ class Checkpoint:
         handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
-                np.savez(file, **result._asdict())
+                np.savez(file, truth=result.truth, **result.labels._asdict())
             os.replace(name, self._path(task))
         except BaseException:
             with contextlib.suppress(OSError):
@@ -129,21 +132,30 @@ def perform(
     open_tasks = [place for place, result in enumerate(found) if result is None]
     total = sum(task.stop - task.start for task in tasks)
     done = total - sum(tasks[place].stop - tasks[place].start for place in open_tasks)
-    if progress is not None:
-        progress(done, total)
-    results = _results([tasks[place] for place in open_tasks], engine, jobs)
+
+    def report(within: float = 0.0) -> None:
+        """Report the finished tasks, and part of the next one."""
+        if progress is not None:
+            progress(done + int(within * min(BLOCK, total - done)), total)
+
+    report()
+    results = _results([tasks[place] for place in open_tasks], engine, jobs, report)
     for place, result in zip(open_tasks, results, strict=True):
         found[place] = result
         if store is not None:
             store.save(tasks[place], result)
-        done += len(result.label)
-        if progress is not None:
-            progress(done, total)
+        done += len(result.truth)
+        report()
     return [result for result in found if result is not None]
 
 
-def _results(tasks: Sequence[Task], engine: str, jobs: int) -> Iterator[BlockRun]:
-    """Results in the order of the tasks, each as soon as it and those before it are finished."""
+def _results(
+    tasks: Sequence[Task], engine: str, jobs: int, report: Callable[[float], None]
+) -> Iterator[BlockRun]:
+    """Results in the order of the tasks, each as soon as it and those before it are finished.
+
+    `report` is called with the share of a task that is done, where it runs in this process.
+    """
     scheme, _, address = engine.partition("://")
     if scheme == "dask" and address:
         yield from _on_dask(tasks, address)
@@ -153,7 +165,7 @@ def _results(tasks: Sequence[Task], engine: str, jobs: int) -> Iterator[BlockRun
             "such as dask://localhost:8786"
         )
     elif jobs == 1 or len(tasks) <= 1:
-        yield from (task.run() for task in tasks)
+        yield from (task.run(report) for task in tasks)
     else:
         yield from _in_processes(tasks, jobs)
 

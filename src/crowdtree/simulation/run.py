@@ -17,9 +17,17 @@ from crowdtree.core.result_methods import Framed, Plotted, Saved
 from crowdtree.core.stats import mean_half_width, wilson_interval
 from crowdtree.policies.base import HANDED_OVER
 from crowdtree.policies.monitor import Alarm, Finding, Revision
-from crowdtree.simulation.engine import REASONS, BlockRun
+from crowdtree.policies.walk import REASONS, ItemLabels
 
-__all__ = ["Adaptation", "CalibrationRow", "Estimate", "Run", "mean_estimate", "share_estimate"]
+__all__ = [
+    "Adaptation",
+    "BlockRun",
+    "CalibrationRow",
+    "Estimate",
+    "Run",
+    "mean_estimate",
+    "share_estimate",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -68,6 +76,13 @@ def mean_estimate(values: NDArray[Any]) -> Estimate:
     """
     mean, half = float(np.mean(values)), mean_half_width(values)
     return Estimate(mean, mean - half, mean + half)
+
+
+class BlockRun(NamedTuple):
+    """Classes of the items of a block, and their labels."""
+
+    truth: NDArray[np.int64]
+    labels: ItemLabels
 
 
 class CalibrationRow(NamedTuple):
@@ -153,17 +168,19 @@ class Run(Framed, Saved, Plotted):
     @classmethod
     def join(cls, problem: Problem, parts: Sequence[BlockRun]) -> Run:
         """Put blocks together, in their order."""
+
+        def column(name: str) -> NDArray[Any]:
+            return np.concatenate([getattr(part.labels, name) for part in parts])
+
         return cls(
             problem,
             truth_index=np.concatenate([part.truth for part in parts]),
-            label_index=np.concatenate([part.label for part in parts]),
-            answers=np.concatenate([part.answers for part in parts]),
-            posterior_error=np.concatenate([part.posterior_error for part in parts]),
-            reason=np.concatenate([part.reason for part in parts]),
-            asked=np.sum([part.asked for part in parts], axis=0),
-            stated_loss=None
-            if problem.loss is None
-            else np.concatenate([part.stated_loss for part in parts]),
+            label_index=column("label"),
+            answers=column("answers"),
+            posterior_error=column("posterior_error"),
+            reason=column("reason"),
+            asked=np.sum([part.labels.asked for part in parts], axis=0),
+            stated_loss=None if problem.loss is None else column("stated_loss"),
         )
 
     @property

@@ -1,35 +1,67 @@
-"""A progress line on stderr, on terminals only, which disappears at the end."""
+"""Progress of slow work on stderr: a line that disappears on terminals, elsewhere plain lines."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from crowdtree.core.text import percent, plural
 
+PLAIN_SECONDS = 2.0
+"""Seconds before the first plain line; the next one comes when half as much time again is over."""
 Words = tuple[str, float | None]
 """What to show, and the share that is done where it is known."""
 
 
+def time_left(seconds: float, share: float | None) -> str:
+    """Time that is left, as a part of what is shown: nothing where it cannot be known yet.
+
+    >>> time_left(30, 0.25), time_left(600, 0.5), time_left(1, 0.25), time_left(30, None)
+    (' · about 90 s left', ' · about 10 min left', '', '')
+    """
+    if not share or seconds < PLAIN_SECONDS:
+        return ""
+    left = seconds * (1 - share) / share
+    return f" · about {left / 60:.0f} min left" if left >= 100 else f" · about {left:.0f} s left"
+
+
+def _plain(words: Callable[..., Words]) -> Callable[..., None]:
+    """Make a callback that writes a line when the work takes long, and then less and less often."""
+    began, due = time.monotonic(), PLAIN_SECONDS
+
+    def update(*values: object) -> None:
+        nonlocal due
+        seconds = time.monotonic() - began
+        if seconds >= due:
+            text, share = words(*values)
+            done = "" if share is None else f" · {percent(share)} done"
+            print(f"{text}{done}{time_left(seconds, share)}", file=sys.stderr, flush=True)
+            due = 1.5 * seconds
+
+    return update
+
+
 @contextmanager
-def progress(words: Callable[..., Words]) -> Iterator[Callable[..., None] | None]:
-    """Make a callback for something slow; nothing where stderr is not a terminal.
+def progress(words: Callable[..., Words]) -> Iterator[Callable[..., None]]:
+    """Make a callback for something slow.
 
     `words` turns the arguments of the callback into what is shown.
     """
     if not sys.stderr.isatty():
-        yield None
+        yield _plain(words)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
+        task, began = bar.add_task("", total=None), time.monotonic()
 
         def update(*values: object) -> None:
             text, share = words(*values)
+            text += time_left(time.monotonic() - began, share)
             total = None if share is None else 1.0
             bar.update(task, description=text, total=total, completed=share or 0.0)
 
@@ -67,18 +99,17 @@ def frontier_words(points: int, proven: float, gap: float) -> Words:
 
 
 def item_words(done: int, total: int) -> Words:
-    """Progress of a simulation."""
-    return f"{percent(done / total)} of the items", done / total
+    """Progress of a simulation.
+
+    >>> item_words(5000, 10_000)
+    ('simulating 10,000 items', 0.5)
+    """
+    return f"simulating {plural(total, 'item')}", done / total
 
 
 def job_words(share: float, what: str) -> Words:
     """Progress of a job that says what it does."""
     return what, share
-
-
-def policy_words(name: str) -> Words:
-    """Progress of a comparison of policies."""
-    return f"simulating {name}", None
 
 
 def stage_words(doing: str) -> Words:

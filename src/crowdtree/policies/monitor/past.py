@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from crowdtree.core.checking import describe_type
 from crowdtree.policies.base import Answer
 
-__all__ = ["PEOPLE", "Past", "PastItem", "Remembered", "Said"]
+__all__ = ["PEOPLE", "InMemoryHistory", "Past", "PastItem", "Said"]
 
 PEOPLE = "people"
 
@@ -43,10 +43,10 @@ class Past(Protocol):
 describe_type(Past, "a log of answers", needs=("of", "items", "add"))
 
 
-class Remembered:
+class InMemoryHistory:
     """Answers in memory.
 
-    >>> past = Remembered()
+    >>> past = InMemoryHistory()
     >>> past.add("photo", 1, Said(Answer(0, 1)))
     >>> past.of("photo").began, list(past.items())
     (1, [[Answer(question=0, value=1, skill=0.0, weight=1.0, source=0)]])

@@ -1,4 +1,4 @@
-"""Alarms, scores, findings and revisions: what a monitor says."""
+"""Alarms, findings and revisions: what a monitor says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crowdtree.core.text import number, percent, plural
 from crowdtree.policies.base import Policy
 from crowdtree.policies.revising import revised, table_of
 
-__all__ = ["Alarm", "Finding", "Occasion", "Revision", "Score", "Subject"]
+__all__ = ["Alarm", "Finding", "Occasion", "Revision", "Subject"]
 
 Subject = Literal["table", "question", "class", "kind", "dependence", "prior"]
 
@@ -45,14 +45,6 @@ class Alarm(NamedTuple):
         }[self.subject]
         seen = f"{plural(self.items, 'item')} ({plural(self.after, 'answer')})"
         return f"after {seen} the answers contradict the table: {what}"
-
-
-class Score(NamedTuple):
-    """How well answers were predicted, in bits per answer; `expected` if the table is right."""
-
-    answers: int
-    observed: float
-    expected: float
 
 
 class Finding(NamedTuple):

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crowdtree.core.checking import check_call, check_share
 from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.problem import Problem
 from crowdtree.core.result_methods import HtmlShown
+from crowdtree.core.stats import Z95, wilson_interval
 from crowdtree.core.text import plural
 from crowdtree.policies.base import Answer, FloatArray, Policy, check_answer
-from crowdtree.policies.monitor.bets import ALIKE, CHANCES, SHARES, After, Bets, ItemBets, Key
-from crowdtree.policies.monitor.findings import find
-from crowdtree.policies.monitor.past import PEOPLE, Past, Remembered, Said
-from crowdtree.policies.monitor.records import Alarm, Finding, Occasion, Revision, Score
-from crowdtree.policies.revising import ITEMS_PER_CLASS, Estimated, Gathered, estimate, table_of
+from crowdtree.policies.monitor.past import PEOPLE, InMemoryHistory, Past, Said
+from crowdtree.policies.monitor.records import Alarm, Finding, Occasion, Revision
+from crowdtree.policies.monitor.table_tests import (
+    ALIKE,
+    CHANCES,
+    SHARES,
+    ItemEvidence,
+    Key,
+    TableTests,
+)
+from crowdtree.policies.revising import (
+    ITEMS_PER_CLASS,
+    Estimated,
+    Gathered,
+    Table,
+    estimate,
+    table_of,
+)
 
 __all__ = ["GROWTH", "Monitor"]
 
@@ -99,23 +114,22 @@ class Monitor(HtmlShown):
         self.original = self.policy = policy
         self.table = table_of(policy)
         self.alpha, self.adapt = float(alpha), bool(adapt)
-        self.past: Past = Remembered() if past is None else past
+        self.past: Past = InMemoryHistory() if past is None else past
         self.position = self.answers = self.items = self.revised_after = 0
         self.alarms: list[Alarm] = []
         self.revisions: list[Revision] = []
         self._class_of = np.asarray(getattr(policy, "label", np.arange(len(self.table.prior))))
-        self._bets = Bets(self.table, self._class_of)
+        self._tests = TableTests(self.table, self._class_of)
         self._keys: dict[Key, int] = {}  # place of the first alternative of each
         self._totals = np.zeros(0)
         self._log_weight = np.zeros(0)
-        for number in range(self._bets.classes):
+        for number in range(self._tests.classes):
             self._place(("class", str(number)), len(CHANCES))
         self._classes = len(self._totals)  # alternatives about errors in one class come first
-        self._scores: dict[Key, list[float]] = {}
         self._mass = np.zeros(len(self.table.prior))
         self._shares: list[_Shares] = []
-        self._held: dict[str, ItemBets] = {}  # the one that was answered last at the end
-        self._firsts: dict[int, ItemBets] = {}
+        self._held: dict[str, ItemEvidence] = {}  # the one that was answered last at the end
+        self._firsts: dict[int, ItemEvidence] = {}
         self._size = 0
         self._over: set[int] = set()  # places of keys whose alarms are known to have been raised
 
@@ -147,17 +161,16 @@ class Monitor(HtmlShown):
         check_answer(self.original.problem, answer)
         self.position = self.position + 1 if position is None else position
         said = Said(Answer(answer.question, answer.value), kind)
-        held = self._take(item)
-        after = self._after(held, said)
-        self._score(said, after)
-        self._count(held, -1)
+        before = self._take(item)
+        after = self._after(before, said)
+        self._count(before, -1)
         self.past.add(item, self.position, said)
-        self._count(after.bets, 1)
-        self._hold(item, after.bets)
+        self._count(after, 1)
+        self._hold(item, after)
         self.answers += 1
         return self._new_alarms()
 
-    def _take(self, item: str) -> ItemBets:
+    def _take(self, item: str) -> ItemEvidence:
         """Take the likelihood ratios of an item out of those that are held, or compute them."""
         found = self._held.pop(item, None)
         if found is not None:
@@ -170,40 +183,38 @@ class Monitor(HtmlShown):
             began = self.position
         found = self._first(sum(made.position <= began for made in self._shares))
         for one in said:
-            found = self._after(found, one).bets
+            found = self._after(found, one)
         return found
 
-    def _first(self, shares: int) -> ItemBets:
+    def _first(self, shares: int) -> ItemEvidence:
         """Likelihood ratios before any answer, where shares were estimated so many times."""
         found = self._firsts.get(shares)
         if found is None:
-            found = ItemBets(self.table.prior, self._bets.classes)
+            found = ItemEvidence(self.table.prior, self._tests.classes)
             if shares:
                 key = ("prior", "")
                 found.add([(key, self._place(key, 1), 1)], self._shares[shares - 1].share[None])
-            self._bets.refresh(found)
+            self._tests.refresh(found)
             self._firsts[shares] = found
             self._size += found.size
         return found
 
-    def _after(self, held: ItemBets, said: Said) -> After:
-        """What follows from one more answer."""
-        found = held.after.get(said)
-        if found is None:
-            bits = self._surprise(held, said)
-            made = held.copy()
-            needed = self._bets.needs(made, said)
+    def _after(self, before: ItemEvidence, said: Said) -> ItemEvidence:
+        """Likelihood ratios after one more answer."""
+        after = before.after.get(said)
+        if after is None:
+            after = before.after[said] = before.copy()
+            needed = self._tests.missing_alternatives(after, said)
             if needed:
-                made.add_like_table(
+                after.add_like_table(
                     [(key, self._place(key, count), count) for key, count in needed]
                 )
-            self._bets.tell(made, said)
-            self._bets.refresh(made)
-            found = held.after[said] = After(made, *bits)
-            self._size += made.size
-        return found
+            self._tests.observe(after, said)
+            self._tests.refresh(after)
+            self._size += after.size
+        return after
 
-    def _hold(self, item: str, held: ItemBets) -> None:
+    def _hold(self, item: str, held: ItemEvidence) -> None:
         self._held[item] = held
         self._size += ENTRY
         if self._size > MAX_HELD:
@@ -211,7 +222,7 @@ class Monitor(HtmlShown):
 
     def _forget(self) -> None:
         """Hold only the items that were answered last, and nothing that would follow."""
-        kept: dict[str, ItemBets] = {}
+        kept: dict[str, ItemEvidence] = {}
         self._size, seen = 0, set[int]()
         for item, held in reversed(self._held.items()):
             size = ENTRY + (0 if id(held) in seen else held.size)
@@ -224,7 +235,7 @@ class Monitor(HtmlShown):
         self._held = dict(reversed(kept.items()))
         self._firsts.clear()
 
-    def _count(self, held: ItemBets, sign: int) -> None:
+    def _count(self, held: ItemEvidence, sign: int) -> None:
         """Add an item to the sums over all items, or take it out."""
         if not held.counts:  # nothing is known about it
             return
@@ -257,24 +268,6 @@ class Monitor(HtmlShown):
             share = (strength * prior + self._mass) / (strength + self._mass.sum())
             self._shares.append(_Shares(self.position, share))
 
-    def _surprise(self, held: ItemBets, said: Said) -> tuple[float, float]:
-        """How surprising an answer is under the table, and an answer is expected to be, in bits."""
-        if not self._bets.is_evidence(said):
-            return 0.0, 0.0
-        chances = self._bets.chances(held, said.answer.question) @ held.posterior
-        bits = [-math.log2(min(max(chance, 1e-12), 1 - 1e-12)) for chance in chances.tolist()]
-        expected = math.fsum(map(operator.mul, chances.tolist(), bits))
-        return bits[self.table.model.slot(said.answer.value)], expected
-
-    def _score(self, said: Said, after: After) -> None:
-        if not self._bets.is_evidence(said):
-            return
-        for key in (("question", str(said.answer.question)), ("kind", said.kind)):
-            score = self._scores.setdefault(key, [0, 0.0, 0.0])
-            score[0] += 1
-            score[1] += after.bits
-            score[2] += after.expected_bits
-
     # ---------------------------------------------------------------- what they say
 
     def _weight(self, key: Key) -> float:
@@ -282,7 +275,7 @@ class Monitor(HtmlShown):
         if key[0] == "question":
             return part / self.original.problem.n_questions
         if key[0] == "class":
-            return part / self._bets.classes
+            return part / self._tests.classes
         if key[0] == "kind":  # nobody knows how many there will be
             kinds = [name for subject, name in self._keys if subject == "kind"]
             return part * 0.5 ** (1 + kinds.index(key[1]))
@@ -331,13 +324,6 @@ class Monitor(HtmlShown):
         names = {"question": problem.questions, "class": problem.classes}.get(key[0])
         return key[1] if names is None else names[int(key[1])]
 
-    def scores(self) -> dict[tuple[str, str], Score]:
-        """How well the answers to each question and of each kind of worker were predicted."""
-        return {
-            (key[0], self._named(key)): Score(int(n), seen / n, expected / n)
-            for key, (n, seen, expected) in self._scores.items()
-        }
-
     def estimate(self) -> Estimated:
         """Estimate the table from the answers so far, with the assumed table as the prior."""
         return estimate(self.table, Gathered.of(self.past.items(), self.table.model.slots))
@@ -346,7 +332,7 @@ class Monitor(HtmlShown):
         """Say what the answers say about questions, classes and dependence; likeliest first."""
         found = self.estimate() if estimated is None else estimated
         evidence = dict(zip(self._keys, self._evidence().tolist(), strict=True))
-        return find(self.original.problem, self.table, found, self._class_of, evidence)
+        return _find(self.original.problem, self.table, found, self._class_of, evidence)
 
     # ---------------------------------------------------------------- revising
 
@@ -386,7 +372,6 @@ class Monitor(HtmlShown):
             "keys": [[*key, first] for key, first in self._keys.items()],
             "totals": self._totals.tolist(),
             "log_weight": self._log_weight.tolist(),
-            "scores": [[*key, score] for key, score in self._scores.items()],
             "mass": self._mass.tolist(),
             "shares": [[made.position, made.share.tolist()] for made in self._shares],
             "alarms": [alarm._asdict() for alarm in self.alarms],
@@ -408,7 +393,6 @@ class Monitor(HtmlShown):
         made._totals = np.array(data["totals"])
         made._log_weight = np.array(data["log_weight"])
         made._find_places()
-        made._scores = {(s, name): list(score) for s, name, score in data["scores"]}
         made._mass = np.array(data["mass"])
         made._shares = [_Shares(int(at), np.array(share)) for at, share in data["shares"]]
         made.alarms = [Alarm(**alarm) for alarm in data["alarms"]]
@@ -416,3 +400,58 @@ class Monitor(HtmlShown):
         if made.revisions:
             made.policy = made.revisions[-1].apply(policy)
         return made
+
+
+def _find(
+    problem: Problem,
+    assumed: Table,
+    found: Estimated,
+    class_of: NDArray[np.int64],
+    evidence: Mapping[Key, float],
+) -> list[Finding]:
+    """List what an estimate says, what differs from the table first, then the likeliest.
+
+    `class_of` is the class of each hypothesis, `evidence` the weighted likelihood ratio of each way
+    to be wrong.
+    """
+
+    def weight(subject: str, name: str = "") -> float:
+        return evidence.get((subject, name), 0.0)
+
+    made = []
+    definite = found.answers * assumed.definite
+    for q, name in enumerate(problem.questions):
+        only = np.arange(len(definite))[:, None] == q
+        facts = _errors(assumed, found, definite * only, float(found.sd[q]))
+        if facts is not None:
+            made.append(Finding("question", name, *facts, weight("question", str(q))))
+    whole = weight("table")  # where it explains more than one class does, classes are not listed
+    for c, name in enumerate(problem.classes):
+        mine = class_of == c
+        sd = float(found.class_sd[mine].min(initial=np.inf))
+        facts = _errors(assumed, found, definite * mine, sd)
+        if facts is not None and weight("class", str(c)) > whole:
+            made.append(Finding("class", name, *facts, weight("class", str(c))))
+    if len(problem.classes) == len(assumed.prior):
+        for c, name in enumerate(problem.classes):
+            share = float(found.table.prior[c])
+            low, high = wilson_interval(share * found.items, found.items)
+            facts = (float(assumed.prior[c]), share, low, high)
+            made.append(Finding("prior", name, *facts, weight("prior")))
+    rho = (assumed.model.shared_difficulty, found.table.model.shared_difficulty)
+    if rho[0] != rho[1]:
+        made.append(Finding("dependence", "", *rho, rho[1], rho[1], weight("dependence")))
+    return sorted(made, key=lambda finding: (not finding.differs, -finding.evidence))
+
+
+def _errors(
+    assumed: Table, found: Estimated, weight: FloatArray, sd: float
+) -> tuple[float, float, float, float] | None:
+    """Mean error over some cells: assumed, estimated, and the ends of its interval."""
+    total = float(weight.sum())
+    if not total:
+        return None
+    value = float((weight * found.table.error).sum()) / total
+    odds = math.log(value / (1 - value))
+    ends = [1 / (1 + math.exp(-odds - z * sd)) for z in (-Z95, Z95)]
+    return float((weight * assumed.error).sum()) / total, value, ends[0], ends[1]

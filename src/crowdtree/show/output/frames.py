@@ -24,9 +24,9 @@ from crowdtree.io.words import cell_words
 from crowdtree.learning.judges.result import Judgement
 from crowdtree.learning.model import Learned
 from crowdtree.planning import PlanChoices
+from crowdtree.policies.walk import REASONS
 from crowdtree.simulation import Sweep, SweepRow
 from crowdtree.simulation.compare import Comparison
-from crowdtree.simulation.engine import REASONS
 from crowdtree.simulation.run import Run
 
 Columns = Mapping[str, Sequence[Any]]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from crowdtree.core.calibration import Calibration
 from crowdtree.policies.base import FloatArray
 
-__all__ = ["Contrasts", "Outlook", "hopeless"]
+__all__ = ["Contrasts", "Prospects", "cannot_reach_target"]
 
 UNLIKELY = 0.05
 """Probability of reaching the target below which an item may be given up."""
@@ -29,7 +29,7 @@ LEADERS = 4
 CHUNK = 256
 
 
-class Outlook(NamedTuple):
+class Prospects(NamedTuple):
     """What is known about some items and what may come, one row per item.
 
     `stated` is the log posterior that is stated, `evidence` the plain log likelihood so far, up to
@@ -44,9 +44,9 @@ class Outlook(NamedTuple):
     asked: NDArray[Any]
     remaining: NDArray[Any]
 
-    def rows(self, chosen: Any) -> Outlook:
+    def rows(self, chosen: Any) -> Prospects:
         """Some of the items."""
-        return Outlook(*(column[chosen] for column in self))
+        return Prospects(*(column[chosen] for column in self))
 
 
 class Contrasts:
@@ -94,8 +94,8 @@ class Contrasts:
         return order, *(np.take_along_axis(a, order, axis=1) for a in (mean, variance))
 
 
-def hopeless(
-    items: Outlook,
+def cannot_reach_target(
+    items: Prospects,
     log_prior: FloatArray,
     contrasts: Contrasts,
     calibration: Calibration,
@@ -131,7 +131,7 @@ def hopeless(
 
 
 def _ahead(
-    items: Outlook,
+    items: Prospects,
     targets: Sequence[float],
     log_prior: FloatArray,
     contrasts: Contrasts,
@@ -171,7 +171,7 @@ def _ahead(
 
 
 def _to_come(
-    contrast: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], items: Outlook, rho: float
+    contrast: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], items: Prospects, rho: float
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the evidence for a class against its rival in the answers to come."""
     question, mean, variance = contrast

@@ -1,4 +1,4 @@
-"""Bets against a table: the alternatives to it, and their likelihood ratios for one item.
+"""TableTests against a table: the alternatives to it, and their likelihood ratios for one item.
 
 Skills of workers are left out: a server learns them from the same answers, so that they would
 follow the errors that are to be noticed.
@@ -24,7 +24,7 @@ from crowdtree.policies.revising import (
     wrong_share,
 )
 
-__all__ = ["ALIKE", "CHANCES", "DEPENDENCES", "SHARES", "After", "Bets", "ItemBets", "Key"]
+__all__ = ["ALIKE", "CHANCES", "DEPENDENCES", "SHARES", "ItemEvidence", "Key", "TableTests"]
 
 MULTIPLES = (1 / 2, 2 / 3, 3 / 2, 2.0, 3.0)
 """Errors, in multiples of those of the table, that it is compared with."""
@@ -60,7 +60,7 @@ class _Asked(NamedTuple):
     log_ratio: FloatArray
 
 
-class ItemBets:
+class ItemEvidence:
     """Likelihood of the answers about an item: under the table, and of each alternative.
 
     `rows` are the alternatives among those of the campaign (errors about each class come first),
@@ -76,10 +76,10 @@ class ItemBets:
         self.log_ratios: FloatArray = np.zeros(classes * len(CHANCES))
         self.counts: dict[int, NDArray[np.int64]] = {}
         """Answers to each question, as the model counts them."""
-        self.after: dict[Said, After] = {}
+        self.after: dict[Said, ItemEvidence] = {}
         """What follows from one more answer, where that was computed before."""
 
-    def copy(self) -> ItemBets:
+    def copy(self) -> ItemEvidence:
         """Copy everything but what follows from it."""
         made = copy(self)
         made.chance, made.logs, made.cells = self.chance.copy(), self.logs.copy(), self.cells.copy()
@@ -114,16 +114,7 @@ class ItemBets:
         self.add(added, self.chance[:1].repeat(sum(count for _, _, count in added), axis=0))
 
 
-class After(NamedTuple):
-    """What follows from one more answer about an item."""
-
-    bets: ItemBets
-    bits: float
-    """How surprising the answer was under the table, in bits."""
-    expected_bits: float
-
-
-class Bets:
+class TableTests:
     """The alternatives to a table; `class_of` is the class of each hypothesis, counted from 0."""
 
     def __init__(self, table: Table, class_of: NDArray[np.int64]) -> None:
@@ -135,26 +126,19 @@ class Bets:
         self._known: dict[int, tuple[FloatArray, FloatArray]] = {}
         self._none = np.zeros(table.model.slots, dtype=np.int64)
 
-    def chances(self, item: ItemBets, question: int) -> FloatArray:
-        """P(answer | hypothesis) of the next answer to a question about an item."""
-        before = item.counts.get(question)
-        if before is None or not self.table.model.shared_difficulty:
-            return self._tables(question)[0]
-        return self.table.model.chances(question, 0.0, before)
-
     def is_evidence(self, said: Said) -> bool:
         """Whether the table has a probability of the answer, which "can't tell" may lack."""
         return said.answer.value != UNSURE or self.table.model.knows_unsure
 
-    def _evidence_before(self, item: ItemBets, question: int) -> int:
+    def _evidence_before(self, item: ItemEvidence, question: int) -> int:
         """Answers to a question about an item so far, those that are evidence."""
         before = item.counts.get(question, self._none)
         return int((before if self.table.model.knows_unsure else before[:-1]).sum())
 
-    def tell(self, item: ItemBets, said: Said) -> None:
+    def observe(self, item: ItemEvidence, said: Said) -> None:
         """Multiply the likelihoods of an item by those of one more answer.
 
-        The item must have the alternatives that :meth:`needs` names.
+        The item must have the alternatives that :meth:`missing_alternatives` names.
         """
         question, value, *_ = said.answer
         slot, asked = self.table.model.slot(value), self._evidence_before(item, question)
@@ -175,7 +159,7 @@ class Bets:
             item.logs += np.log(total)
         before[slot] += 1
 
-    def refresh(self, item: ItemBets) -> None:
+    def refresh(self, item: ItemEvidence) -> None:
         """Compute the likelihood ratios from what was told."""
         posterior = item.posterior
         if self._member is None:
@@ -186,7 +170,7 @@ class Bets:
         of_classes = np.log(np.maximum(rest + mine, _LEAST))
         item.log_ratios = np.concatenate([of_classes.T.ravel(), item.logs[1:] - item.logs[0]])
 
-    def needs(self, item: ItemBets, said: Said) -> list[tuple[Key, int]]:
+    def missing_alternatives(self, item: ItemEvidence, said: Said) -> list[tuple[Key, int]]:
         """Alternatives that an answer concerns and that the item does not have yet."""
         if not self.is_evidence(said):
             return []
