@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdtree.core.errors import needing
-from crowdtree.core.jit import can_compile
 from crowdtree.core.loss import Loss
 from crowdtree.core.problem import Problem
 
 from .groups import Floats, class_free, label_weights
-from .solution import Limits, Solution
+from .solution import Limits, Solution, can_compile
 from .tabulated import (
     Splits,
     additive_costs,
@@ -25,7 +24,7 @@ from .tabulated import (
     solve_tabulated,
 )
 
-__all__ = ["Solution", "is_tabulated", "solve_additive", "solve_exact", "solve_risk"]
+__all__ = ["Solution", "can_compile", "is_tabulated", "solve_additive", "solve_exact", "solve_risk"]
 
 
 def is_tabulated(outcome: npt.NDArray[np.int8]) -> bool:

@@ -13,12 +13,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from crowdtree.core.jit import can_compile
 from crowdtree.core.loss import Loss
 from crowdtree.core.problem import Problem
 
 from .groups import Floats
-from .solution import Solution
+from .solution import Solution, can_compile
 
 MAX_CELLS = 500_000
 """States times questions up to which a problem is tabulated: tenths of a second, megabytes."""
