@@ -72,7 +72,7 @@ def announce() -> None:
         _log.info("compiling (about 20 s); set NUMBA_CACHE_DIR to a writable folder to do it once")
 
 
-event.register("numba:compile", _Watch())  # type: ignore[no-untyped-call]
+event.register("numba:compile", _Watch())
 
 
 def make_ready(kernel: Any, *arguments: Any) -> None:

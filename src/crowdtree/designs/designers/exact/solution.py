@@ -9,6 +9,7 @@ from typing import TypedDict
 import numpy as np
 import numpy.typing as npt
 
+Floats = npt.NDArray[np.float64]
 Progress = Callable[[float, float, int], None]
 
 
