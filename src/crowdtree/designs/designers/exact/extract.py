@@ -74,7 +74,7 @@ def _question(current: Words, exact: bool, run: "Run") -> int:
     large = count(current, 0) > SMALL
     if exact and large and not is_solved(current, run.exact):
         status = run.status.copy()
-        search(0, np.inf, run.tables, run.exact, run.upper, run.work, run.control, status)
+        search(0, np.inf, run.tables, run.exact, run.work, run.control, status)
     found = remembered_question(current, run.tables, run.exact, run.upper, run.work)
     if found == MISSING:
         descend(0, run.rate, 1, run.turn, run.tables, run.exact, run.upper, run.work, run.control)

@@ -12,7 +12,7 @@ from ._jit import make_ready
 from .bitset import count
 from .blocks import BLOCK, build_blocks, fill_blocks
 from .bounds import kraft_bound
-from .branch import BUDGET, KRAFT, LOWER, NODES, STOP, SWAPS, TOLERANCE, UPPER, search, take_side
+from .branch import BUDGET, KRAFT, LOWER, NODES, STOP, TOLERANCE, UPPER, search, take_side
 from .extract import (
     TreeArrays,
     extract,
@@ -49,13 +49,11 @@ class Run:
         node_limit = limits.get("node_limit")
         self.gap_limit = limits.get("gap_limit", 0.0)
         self.order = np.arange(weight.size)
-        self.control = np.array([0, 0, UNLIMITED if node_limit is None else node_limit, 0, 0, 0])
+        self.control = np.array([0, 0, UNLIMITED if node_limit is None else node_limit, 0, 0])
         self.status = np.array([0.0, np.inf, 0.0])
         self.everything = np.zeros(-(-weight.size // 64), np.uint64)
         for index in range(weight.size):
             self.everything[index // 64] |= np.uint64(1) << np.uint64(index % 64)
-        # The exchange argument needs costs that add up class by class.
-        self.control[SWAPS] = int(cost.shape[0] == 1)
         self._lay_out()
         self.tree: TreeArrays | None = None
         self.value = np.inf
@@ -127,7 +125,7 @@ class Run:
         make_ready(
             fill_blocks, tables, tables.blocks, halves[0], halves[1], work.local, self.control
         )
-        make_ready(search, 0, 1.0, tables, exact, upper, work, self.control, self.status)
+        make_ready(search, 0, 1.0, tables, exact, work, self.control, self.status)
         make_ready(is_solved, sets, exact)
         make_ready(remembered_question, sets, tables, exact, upper, work)
 
@@ -159,7 +157,7 @@ class Run:
                 break
             self.work.sets[0] = self.everything
             found, exact = search(
-                0, limit, self.tables, self.exact, self.upper, self.work, self.control, self.status
+                0, limit, self.tables, self.exact, self.work, self.control, self.status
             )
             lower = self.status[LOWER] = max(self.status[LOWER], min(found, self.value))
             if exact:

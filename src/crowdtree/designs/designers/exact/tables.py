@@ -60,7 +60,6 @@ class Work(NamedTuple):
     cost: Floats
     estimate: Floats
     refined: npt.NDArray[np.bool_]
-    asked: npt.NDArray[np.int64]
 
 
 def _largest_tabled(classes: int, memory_limit_bytes: int) -> int:
@@ -151,5 +150,4 @@ def scratch(tables: Tables) -> Work:
         cost=np.zeros((depth + 1, questions)),
         estimate=np.zeros((depth, questions)),
         refined=np.zeros((depth, questions), np.bool_),
-        asked=np.zeros(depth, np.int64),
     )
