@@ -139,8 +139,7 @@ def _peers(peers: list[Facts]) -> list[str]:
         "",
         'The same generated table, with an error per cell: `crowdtree.design(problem, "fm")` '
         'and `DecisionTreeClassifier(criterion="entropy")` on one row per class with weights = '
-        "prior. Best of three and one run. Compilation, once and then cached, is not counted. "
-        "Wall clock is with all threads, processor seconds are with one on either side.",
+        "prior. Best of three and one run, one thread each.",
         "",
         "| classes x questions | crowdtree wall s | cpu s | scikit-learn wall s | cpu s | "
         "times faster (wall) | (cpu) | wanted | misclassification | scikit-learn's |",
@@ -164,7 +163,7 @@ def _large(large: list[Facts]) -> list[str]:
     return [
         "## 10,000 classes x 10,000 questions, an error in every cell",
         "",
-        f"{facts['wall']:.1f} s with all threads, {facts['cpu']:.1f} s of processor with one; "
+        f"{facts['wall']:.1f} s, {facts['cpu']:.1f} s of processor; "
         f"depth {facts['depth']}. Memory: {facts['beyond_gb']:.2f} GB beyond the "
         f"{facts['input_gb']:.1f} GB of the input (limit {LARGE_LIMIT_GB:.0f} GB).",
         "",

@@ -18,6 +18,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeError, listing, one_line
 from crowdtree.core.outcomes import check_answers
 from crowdtree.core.problem import CELLS, DASH
@@ -36,7 +37,6 @@ from crowdtree.io.layouts import (
 from crowdtree.io.words import BadCellError, WordRow, is_counts, is_name, read_words
 
 Kind = Literal["outcome", "errors", "strength"]
-FloatArray = NDArray[np.float64]
 SPECIAL = ("prior", "description", "dash", "dependence")
 """Names of rows that are not questions."""
 MAX_NOTES = 5

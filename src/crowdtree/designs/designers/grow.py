@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.core import scores
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.outcomes import DASH
 from crowdtree.core.problem import Problem
 from crowdtree.core.tree import NO_BRANCH, Tree
 
 IntArray = NDArray[np.int32]
-FloatArray = NDArray[np.float64]
 
 LEAF = -1
 CACHED_CELLS = 100_000

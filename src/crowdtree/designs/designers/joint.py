@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from crowdtree.core.arrays import FloatArray
+
 Choice = NDArray[np.intp]
 Score = Callable[[FloatArray, FloatArray], FloatArray]
 

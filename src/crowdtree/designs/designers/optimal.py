@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.checking import check_call
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.evaluation import evaluate
@@ -17,6 +17,7 @@ from crowdtree.core.outcomes import DASH, SEVERAL
 from crowdtree.core.problem import Problem
 from crowdtree.core.tree import Certificate, Tree
 from crowdtree.designs.designers.greedy import fc, fm
+from crowdtree.designs.designers.grow import refuse_unsplit
 from crowdtree.designs.designers.parts_search import PartsSearch, one_vote_error
 
 if TYPE_CHECKING:  # importing it compiles
@@ -27,7 +28,6 @@ ROUGH_GAP = 0.02
 """Gap at which the search of least additive error ends where it only begins another search."""
 LESS_MISCLASSIFIED = "less misclassified"
 """Status of a greedy tree that misclassifies less than the tree of least additive error."""
-FloatArray = NDArray[np.float64]
 Progress = Callable[[float, float, int], None]
 """Called about once a second with the best value, the proven lower bound and the sets searched."""
 
@@ -89,20 +89,21 @@ def optimal(
         raise CrowdtreeError(
             'objective: "exact" is for 0/1 loss; use "additive" for a problem with a loss'
         )
-    greedy = [fm(problem), fc(problem)]
     if objective == "exact":
-        return _least_wrong(problem, greedy, limits)
+        return _least_wrong(problem, limits)
     found = _of_two_parts(problem, limits) if _has_two_parts(problem) else None
     if found is None:
-        best, lower, status, nodes = _by_parts(problem, greedy, limits)
+        best, lower, status, nodes = _by_parts(problem, limits)
     else:
+        if not len(found.question):
+            refuse_unsplit(problem)
         shape = found.question.astype(np.int32), found.children.astype(np.int32)
         best = Tree(problem, *shape, "optimal")
         # Groups cost the same in every tree, so they shift the value and its bound equally.
         lower = _value(best, "additive") - max(found.value - found.lower_bound, 0.0)
         status, nodes = found.status, found.nodes
     if objective is None and problem.loss is None:
-        best, status = _least_misclassified(best, greedy, status)
+        best, status = _least_misclassified(best, _greedy(problem), status)
     return _certified(best, "additive", lower, status, nodes)
 
 
@@ -128,25 +129,27 @@ def _has_two_parts(problem: Problem) -> bool:
     )
 
 
-def _by_parts(
-    problem: Problem, greedy: Sequence[Tree], limits: Limits
-) -> tuple[Tree, float, str, int]:
+def _greedy(problem: Problem) -> list[Tree]:
+    return [fm(problem), fc(problem)]
+
+
+def _by_parts(problem: Problem, limits: Limits) -> tuple[Tree, float, str, int]:
     """Tree of least additive risk for any questions, with bound, status and sets searched."""
     search = PartsSearch(problem, one_vote_error(problem), **limits)
-    tree = _search_from(search, greedy)
+    tree = _search_from(search, _greedy(problem))
     return tree, search.lower, search.status, search.nodes
 
 
-def _least_wrong(problem: Problem, greedy: Sequence[Tree], limits: Limits) -> Tree:
+def _least_wrong(problem: Problem, limits: Limits) -> Tree:
     """Tree of least misclassification; the search begins with the tree of least additive error."""
     limit = limits["time_limit"]
     first: Limits = {**limits, "gap_limit": max(limits["gap_limit"], ROUGH_GAP)}
     first["time_limit"] = None if limit is None else limit / 4
-    additive, _, _, nodes = _by_parts(problem, greedy, first)
+    additive, _, _, nodes = _by_parts(problem, first)
     if limits["node_limit"] is not None:
         limits = {**limits, "node_limit": max(limits["node_limit"] - nodes, 1)}
     search = PartsSearch(problem, **limits)
-    tree = _search_from(search, [*greedy, additive])
+    tree = _search_from(search, [*_greedy(problem), additive])
     return _certified(tree, "exact", search.lower, search.status, nodes + search.nodes)
 
 

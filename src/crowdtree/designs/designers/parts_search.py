@@ -25,14 +25,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import BoolArray, FloatArray, IntArray
 from crowdtree.core.evaluation import evaluate
 from crowdtree.core.problem import Problem
 from crowdtree.core.tree import NO_BRANCH, Tree
 from crowdtree.core.votes import answer_rows
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 Key = tuple[bytes, bytes, bytes]
 TOLERANCE = 1e-12
 """Relative: differences below it are rounding."""
