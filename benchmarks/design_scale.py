@@ -3,8 +3,8 @@
     python -m benchmarks.design_scale --out docs/measured/benchmarks.md
 
 Every case runs in its own process, so that its peak memory can be measured. Times are wall clock
-with all threads, and processor seconds with one thread (as scikit-learn has); the latter are hardly
-disturbed by other work on the machine. Compilation is done on a small table first and stated apart.
+and processor seconds, with one thread on either side; the latter are hardly disturbed by other work
+on the machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 
 import crowdtree as ct
@@ -58,22 +57,16 @@ def peak_gb() -> float:
 
 def run_case(n_classes: int, n_questions: int, method: str, peer: bool, repeats: int) -> Facts:
     """Design one made table; with `peer`, let scikit-learn do the same."""
-    _, _, compile_cpu = timed(lambda: ct.design(made_problem(1_500, 1_500), method))
     problem = made_problem(n_classes, n_questions)
     before = resident_gb()
     runs = [timed(lambda: ct.design(problem, method)) for _ in range(repeats)]
     tree = runs[0][0]
-    most = numba.get_num_threads()
-    numba.set_num_threads(1)
-    alone = [timed(lambda: ct.design(problem, method)) for _ in range(repeats)]
-    numba.set_num_threads(most)
     facts: Facts = {
         "classes": n_classes,
         "questions": n_questions,
         "method": method,
         "wall": min(run[1] for run in runs),
-        "cpu": min(run[2] for run in alone),
-        "compile": compile_cpu,
+        "cpu": min(run[2] for run in runs),
         "depth": tree.depth,
         "input_gb": (problem.outcome.nbytes + problem.worker_error.nbytes) / 1e9,
         "beyond_gb": max(peak_gb() - before, 0.0),
@@ -146,8 +139,7 @@ def _peers(peers: list[Facts]) -> list[str]:
         "",
         'The same generated table, with an error per cell: `crowdtree.design(problem, "fm")` '
         'and `DecisionTreeClassifier(criterion="entropy")` on one row per class with weights = '
-        "prior. Best of three and one run. Compilation, once and then cached, is not counted. "
-        "Wall clock is with all threads, processor seconds are with one on either side.",
+        "prior. Best of three and one run, one thread each.",
         "",
         "| classes x questions | crowdtree wall s | cpu s | scikit-learn wall s | cpu s | "
         "times faster (wall) | (cpu) | wanted | misclassification | scikit-learn's |",
@@ -161,8 +153,7 @@ def _peers(peers: list[Facts]) -> list[str]:
             f"{peer['cpu'] / facts['cpu']:.0f} | {wanted} | {facts['misclassification']:.4f} | "
             f"{peer['misclassification']:.4f} |"
         )
-    compiled = max(facts["compile"] for facts in peers)
-    return [*lines, "", f"Loading or compiling the kernels: {compiled:.1f} s.", ""]
+    return [*lines, ""]
 
 
 def _large(large: list[Facts]) -> list[str]:
@@ -172,7 +163,7 @@ def _large(large: list[Facts]) -> list[str]:
     return [
         "## 10,000 classes x 10,000 questions, an error in every cell",
         "",
-        f"{facts['wall']:.1f} s with all threads, {facts['cpu']:.1f} s of processor with one; "
+        f"{facts['wall']:.1f} s, {facts['cpu']:.1f} s of processor; "
         f"depth {facts['depth']}. Memory: {facts['beyond_gb']:.2f} GB beyond the "
         f"{facts['input_gb']:.1f} GB of the input (limit {LARGE_LIMIT_GB:.0f} GB).",
         "",

@@ -6,6 +6,9 @@ import subprocess
 import sys
 from typing import Any
 
+from rich.text import Text
+
+from crowdtree.cli.render import console
 from tests.cli.helpers import result, run
 
 
@@ -19,6 +22,17 @@ def test_control_characters_in_names_are_shown_as_escapes(capsys: Any, tmp_path:
     assert "\x07" not in shown.out
     assert run("design", tmp_path / "no\x1b[2J.csv") == 2
     assert "\x1b" not in capsys.readouterr().err
+
+
+def test_no_line_begins_with_a_per_cent_sign(monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    for width in range(8, 24):
+        page = console()
+        page.width, page.soft_wrap = width, False
+        page.print("at most 5 % of items, then 20 % more", Text("wrong: 12.5 % of all"))
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert any(line.endswith("5 %") for line in lines)
+    assert not any(line.startswith("%") for line in lines)
 
 
 def test_notes_come_before_the_result(tmp_path: Any) -> None:

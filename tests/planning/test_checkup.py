@@ -178,3 +178,15 @@ def test_answers_between_two_classes_are_those_of_a_simulation() -> None:
             answers += 1
         counts.append(answers)
     assert pair.answers == pytest.approx(np.mean(counts), rel=0.05)
+
+
+def test_why_a_fixed_tree_labels_only_a_part_of_a_class() -> None:
+    cells = [["red|brown", "red", "white", "white"], ["small", "small", "small", "large"]]
+    names = [["red", "brown", "white"], ["small", "large"]]
+    problem = ct.Problem(list("abcd"), None, ["cap", "size"], cells, 0.0, answers=names)
+    tree = ct.design(problem, allow_groups=True)
+    assert ct.evaluate(tree).recall.tolist() == [0.5, 1, 1, 1]
+    (remark,) = ct.check(problem, time_limit=0).remarks
+    assert remark.startswith("Without any mistake a fixed tree labels only a part of a (50 %): ")
+    assert "pass dash" not in ct.check(problem, time_limit=0).to_text()
+    assert not ct.check(ct.example("animals"), time_limit=0).remarks

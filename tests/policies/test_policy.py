@@ -531,6 +531,13 @@ TWINS = Problem(list("abc"), [0.5, 0.2, 0.3], ["q"], [[0, 0, 1]], 0.1)
             r"apart, which leaves them an error of 0.2857 \(over all items 0.2 at best\); add a "
             "question, raise target_error to 0.2857",
         ),
+        (
+            lambda: AdaptivePolicy(
+                Problem(list("abcde"), None, ["q", "r"], [[0, 0, 1, 1, 1], [0, 0, 0, 0, 1]], 0.1),
+                0.01,
+            ),
+            r"no question tells \{a, b\}, \{c, d\} apart, which leaves them an error of up to 0.5",
+        ),
         (lambda: AdaptivePolicy(random_problem(0), 0.001, repeats=1), "all of them together leave"),
         (lambda: AdaptivePolicy(TWINS, -0.1), "target_error: expected a number between 0 and 1"),
         (lambda: AdaptivePolicy(TWINS, 1.0), "target_error: expected a number between 0 and 1"),

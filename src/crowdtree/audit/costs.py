@@ -11,14 +11,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdtree.audit.strata import MAX_STRATA, stratify
-from crowdtree.core.arrays import FloatArray
+from crowdtree.core.arrays import FloatArray, IntArray
 from crowdtree.core.errors import CrowdtreeError, listing, one_line
 from crowdtree.core.loss import Loss, make_loss
 
-IntArray = NDArray[np.int64]
 LEVELS = 4
 """Groups of labels by what they can cost: each a tenth of the one before."""
 LEAST = 1e-6

@@ -6,19 +6,17 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crowdtree.audit.inputs import checked_errors
 from crowdtree.audit.kernels import replay
 from crowdtree.audit.ledger import Ledger, allowed_wrong
 from crowdtree.audit.records import Forecast
 from crowdtree.audit.strata import STRENGTH, stratify
-from crowdtree.core.arrays import BoolArray, FloatArray
+from crowdtree.core.arrays import BoolArray, FloatArray, IntArray
 from crowdtree.core.checking import check_call, check_share
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.rng import generator
 
-IntArray = NDArray[np.int64]
 BATCH = 50
 """Least checks of a replay between two choices of the chances."""
 REPLAYS = 200

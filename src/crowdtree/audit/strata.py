@@ -6,11 +6,8 @@ The working model chooses chances and bets. No bound depends on whether it is ri
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crowdtree.core.arrays import FloatArray
-
-IntArray = NDArray[np.int64]
+from crowdtree.core.arrays import FloatArray, IntArray
 
 MAX_STRATA = 12
 SLOPES = {-0.5: 0.3, 0.0: 1.0, 0.5: 1.0, 1.0: 1.5}

@@ -164,7 +164,7 @@ def _usage_words(error: Any, arguments: list[str]) -> str:
 
 def _show_compilation() -> None:
     """Show on stderr when something has to be compiled, so that nobody takes it for a fault."""
-    log = logging.getLogger("crowdtree.core.jit")
+    log = logging.getLogger("crowdtree.designs.designers.exact._jit")
     log.setLevel(logging.INFO)
     if not log.handlers:
         handler = logging.StreamHandler()

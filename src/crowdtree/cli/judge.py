@@ -36,7 +36,8 @@ def judge_verb(
     models: Annotated[
         str | None,
         option(
-            "Workers that are models: a,b, or a table with the columns worker and kind.", "NAMES"
+            "Workers that are models: a,b or gpt-*, or a table with the columns worker and kind.",
+            "NAMES",
         ),
     ] = None,
     gold: Annotated[

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.checking import check_share
 from crowdtree.core.errors import CrowdtreeError, listing
 from crowdtree.core.likelihood import AnswerModel, binary_entropy
 from crowdtree.core.problem import Problem
-
-FloatArray = NDArray[np.float64]
 
 
 def capacity(problem: Problem, answers: Sequence[FloatArray] | None = None) -> FloatArray:

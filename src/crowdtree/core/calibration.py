@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.checking import check_call
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.result_methods import HtmlShown
 from crowdtree.core.stats import wilson_interval
-
-FloatArray = NDArray[np.float64]
 
 _SCALES = np.exp(np.linspace(np.log(0.05), np.log(3.0), 65))
 _DEPENDENCES = np.concatenate([[0.0], np.geomspace(0.002, 1.0, 48)])

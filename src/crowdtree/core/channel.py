@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeError, listing
 from crowdtree.core.outcomes import quoted, shape_text
 
 if TYPE_CHECKING:
     from crowdtree.core.problem import Problem
 
-FloatArray = NDArray[np.float64]
 SUM_TOLERANCE = 1e-6
 ROUNDING = 1e-12
 

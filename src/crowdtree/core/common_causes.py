@@ -24,7 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from crowdtree.core.arrays import FloatArray
+
 MAX_TOTAL = 0.999
 """Largest probability that an item has a cause at all."""
 _TINY = 1e-300

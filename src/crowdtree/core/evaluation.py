@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.core import per_class, scores
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.bounds import checked_price
 from crowdtree.core.checking import check_call, describe_type, named_options
 from crowdtree.core.fixed_plan import Plan, as_plan, nested_plan
@@ -20,7 +21,6 @@ from crowdtree.core.result_methods import Framed, Plotted, Saved
 from crowdtree.core.scores import Interval
 from crowdtree.core.tree import Tree
 
-FloatArray = NDArray[np.float64]
 _BLOCK_CELLS = 4_000_000  # (class, leaf) pairs in memory at once
 
 

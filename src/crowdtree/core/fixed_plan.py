@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.checking import check_call, describe_type
 from crowdtree.core.errors import CrowdtreeError, one_line
 from crowdtree.core.loss import Decision
@@ -29,7 +30,6 @@ from crowdtree.core.votes import (
 
 Vote = Literal["majority", "margin"]
 Pool = Literal["node", "question"]
-FloatArray = NDArray[np.float64]
 MAX_NESTED = 100
 """Levels up to which a tree is written nested; readers of JSON give up on very deep nests."""
 

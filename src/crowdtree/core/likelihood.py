@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.channel import read_floats
 from crowdtree.core.common_causes import Causes
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.problem import Problem, check_dependence
 
-FloatArray = NDArray[np.float64]
 UNSURE = -2
 """The answer "can't tell", which belongs to every question."""
 LEAST = 1e-9

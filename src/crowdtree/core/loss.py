@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeError, listing, one_line
 
-FloatArray = NDArray[np.float64]
 NEVER = 1000.0
 """Loss of a confusion that must never happen, unless another is given."""
 WITHIN = 0.1

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.problem import Problem
 
-FloatArray = NDArray[np.float64]
 UNDECIDED = "(undecided)"
 """Column of the items without a label."""
 

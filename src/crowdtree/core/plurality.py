@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.channel import read_floats
 from crowdtree.core.checking import check_call, check_share, is_number
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.voting import majority_error
 
-FloatArray = NDArray[np.float64]
 _BLOCK = 4_000_000
 """Numbers of one array of the convolutions."""
 _TOGETHER = 256

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import listing
 from crowdtree.core.problem import Problem
 from crowdtree.core.text import number, percent
 
-FloatArray = NDArray[np.float64]
 ROUNDING = 1e-12
 
 

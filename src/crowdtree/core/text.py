@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
+
+_BREAK = re.compile(r"(?<=[0-9]) (?=%)")
 
 
 def iso_time(seconds: float) -> str:
@@ -31,6 +34,15 @@ def percent(share: float) -> str:
     if text == "100" and missing > 1e-9:  # digits up to the first that differs from 100
         text = f"{100 - missing:.{-math.floor(math.log10(missing) + 1e-9)}f}"
     return f"{text} %"
+
+
+def unbroken(text: str, space: str = "\u00a0") -> str:
+    """Put a space at which no line breaks in front of every per cent sign after a digit.
+
+    >>> unbroken("5 % of 20 % wrong", "~")
+    '5~% of 20~% wrong'
+    """
+    return _BREAK.sub(space, text)
 
 
 def percent_range(low: float, high: float) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.core import scores
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.checking import check_call
 from crowdtree.core.errors import CrowdtreeError, listing
 from crowdtree.core.loss import Loss
@@ -24,7 +25,6 @@ from crowdtree.core.problem import Problem
 from crowdtree.core.result_methods import Drawn, Framed, Saved
 
 IntArray = NDArray[np.int32]
-FloatArray = NDArray[np.float64]
 NO_BRANCH = -(2**31)
 """Child of an answer that is right for no class of the node."""
 

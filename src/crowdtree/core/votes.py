@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.core import voting
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.outcomes import DASH
 from crowdtree.core.plurality import (
@@ -25,8 +26,6 @@ from crowdtree.core.plurality import (
     plurality_wins,
 )
 from crowdtree.core.problem import Problem
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeError
 
-FloatArray = NDArray[np.float64]
 _NEGLIGIBLE = 1e-13
 """A vote is no longer followed once the probability that it is open falls below this."""
 

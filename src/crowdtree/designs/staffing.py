@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.core import scores, voting
+from crowdtree.core.arrays import FloatArray, IntArray
 from crowdtree.core.checking import check_call, named_options
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.core.evaluation import evaluate
@@ -29,8 +30,6 @@ from crowdtree.core.rng import generator
 from crowdtree.core.tree import Tree
 from crowdtree.core.votes import VOTES, CellVotes
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 MAX_WORKERS = 10_000_000
 LOOK_AHEAD, MAX_ENVELOPE = 32, 256
 """Votes up to which the error of a question with several answers is followed: at first, at most."""

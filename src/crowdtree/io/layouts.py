@@ -131,10 +131,15 @@ def header_of(
     head = list(itertools.islice(rows, MAX_TITLE))
     if not head:
         return [], (0, []), rows
-    texts = [[cell.strip().casefold() for cell in cells] for _, cells in head]
-    words = [[text for text in cells if text] for cells in texts]
-    titles = sum(1 for _ in itertools.takewhile(_is_title, words))
-    candidates = range(min(titles + 1, len(head)))
+    texts: list[list[str]] = []  # of what may be a title, and of the first row that is none
+    words: list[list[str]] = []
+    for _, cells in head:
+        texts.append([cell.strip().casefold() for cell in cells])
+        words.append([text for text in texts[-1] if text])
+        if not _is_title(words[-1]):
+            break
+    candidates = range(len(words))
+    titles = len(words) - (not _is_title(words[-1]))
     keyed = (
         i
         for i in candidates

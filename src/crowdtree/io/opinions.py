@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.checking import check_call
 from crowdtree.core.errors import CrowdtreeError, listing
 from crowdtree.core.reading import open_source
@@ -18,7 +18,6 @@ from crowdtree.learning.opinions.rows import read_sources
 
 __all__ = ["OpinionTable", "load_opinions"]
 
-FloatArray = NDArray[np.float64]
 Kind = Literal["csv", "xlsx", "jsonl"]
 CELL = "opinion"
 """Column of the JSON cells; those of further models are called ``opinion_NAME``."""

@@ -18,6 +18,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeError, listing, one_line
 from crowdtree.core.outcomes import check_answers
 from crowdtree.core.problem import CELLS, DASH
@@ -36,13 +37,13 @@ from crowdtree.io.layouts import (
 from crowdtree.io.words import BadCellError, WordRow, is_counts, is_name, read_words
 
 Kind = Literal["outcome", "errors", "strength"]
-FloatArray = NDArray[np.float64]
 SPECIAL = ("prior", "description", "dash", "dependence")
 """Names of rows that are not questions."""
 MAX_NOTES = 5
 """On rows of words."""
 CROSSES = ("x", "✓", "✔")
 _ERRS = re.compile(r"\b(err|errs|errors?|mistakes?|wrong)\b", re.IGNORECASE)
+_LARGEST = np.finfo(np.float64).max
 _EXPECTED = {
     "prior": "a positive number, such as 0.2, 20% or 1234",
     "outcome": "0, 1 or - (or yes, no, n/a)",
@@ -349,7 +350,7 @@ class _Reader:
         codes, before = self.codes, len(self.codes)
         try:
             if not declared:
-                return np.array([codes[value] for value in values], dtype=np.int8)
+                return np.array(list(map(codes.__getitem__, values)), dtype=np.int8)
         except KeyError as error:
             while len(codes) > before:  # spellings of a row that may hold words
                 codes.popitem()
@@ -408,16 +409,19 @@ class _Reader:
     ) -> FloatArray:
         """Read a row of numbers, which is the prior if it has no name."""
         try:
-            found = np.array([float(value) if value else np.nan for value in values])
-        except ValueError:
-            found = np.array([self._number(value) for value in values])
-        top = np.finfo(float).max if name is None else 1.0
-        for place in np.flatnonzero(~((found >= 0) & (found <= top))):
+            row = np.array(list(map(float, values)))
+        except ValueError:  # blank, a percentage, or no number
+            row = np.array([self._number(value) for value in values])
+        top = _LARGEST if name is None else 1.0
+        fits = (row >= 0) & (row <= top)
+        if fits.all():
+            return row
+        for place in np.flatnonzero(~fits).tolist():
             cell = values[place].strip().casefold()
             if not (blank and (not cell or CELLS.get(cell) == DASH)):
-                self._refuse_cell(number, name, values, int(place))
-            found[place] = np.nan
-        return found
+                self._refuse_cell(number, name, values, place)
+            row[place] = np.nan
+        return row
 
     def _misnamed(self, values: list[str], place: int, *, is_prior: bool) -> str:
         """Suggest the name of a row of priors or a column of errors that is called otherwise."""

@@ -19,6 +19,7 @@ from crowdtree.core.problem import DASH, Problem
 from crowdtree.core.result_methods import HtmlShown
 from crowdtree.core.source_checks import source_facts, source_lines
 from crowdtree.core.text import amount, number, percent, plural, span
+from crowdtree.core.tree import Tree
 from crowdtree.core.voting import margin_error, margin_votes
 from crowdtree.designs.designers import design
 from crowdtree.designs.frontiers import Goal
@@ -187,7 +188,7 @@ class Checkup(HtmlShown):
             yield from (f"{words}: {listing(group, 10)}" for group in groups[:10])
             if len(groups) > 10:
                 yield f"{words}: {len(groups) - 10:,} more groups"
-        if blocked and self.problem.dash == "inapplicable":
+        if blocked and self.problem.dash == "inapplicable" and DASH in self.problem.outcome:
             which = "both answers are" if self.problem.n_answers.max() == 2 else "every answer is"
             yield f"If {which} right where - is, pass dash='either' (--dash either)."
 
@@ -292,7 +293,9 @@ def check(problem: Problem, *, time_limit: float = 20.0) -> Checkup:
     remarks: list[str] = []
     with warnings.catch_warnings(action="ignore"):
         try:
-            leaves = design(problem, "gain", allow_groups=True).leaf_classes
+            tree = design(problem, "gain", allow_groups=True)
+            leaves = tree.leaf_classes
+            remarks += _partly_labelled(tree)
         except CrowdtreeError:
             leaves = ()
             remarks.append(f"No fixed tree: {no_first_question(problem)}.")
@@ -314,6 +317,25 @@ def check(problem: Problem, *, time_limit: float = 20.0) -> Checkup:
         costs,
         tuple(remarks),
     )
+
+
+def _partly_labelled(tree: Tree) -> Iterator[str]:
+    """Say why a tree cannot label all items of a class that has several right answers."""
+    problem = tree.problem
+    lost = np.zeros(problem.n_classes)
+    for rows in tree.leaf_rows:
+        other = tree.leaf_label[rows.node] != rows.cls
+        np.add.at(lost, rows.cls[other], rows.share[other])
+    left = 1 - lost / problem.prior
+    some = np.flatnonzero((left > 1e-9) & (left < 1 - 1e-9)).tolist()
+    if some:
+        names = (f"{problem.classes[c]} ({percent(float(left[c]))})" for c in some)
+        yield (
+            f"Without any mistake a fixed tree labels only a part of {listing(names)}: "
+            "several answers are right for them, and after some of these other classes are just "
+            "as possible. "
+            "An adaptive policy weighs all answers to a question, and may do better."
+        )
 
 
 def _useless(problem: Problem) -> dict[str, str]:

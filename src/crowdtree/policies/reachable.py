@@ -50,12 +50,13 @@ def refuse_unreachable(policy: AdaptivePolicy) -> None:
     name, left = ("target_loss", "expected loss") if by_loss else ("target_error", "error")
     target = policy.target_error if policy.target_loss is None else policy.target_loss
     loss = policy.problem.loss if by_loss else None
-    worst, overall, names = _inseparable(policy, loss)
+    worst, overall, groups = _inseparable(policy, loss)
     if worst > target * (1 + 1e-9):
+        most = "up to " if "}, {" in groups else ""
         raise CrowdtreeError(
-            f"{name}: {target:g} is out of reach: no question tells {{{listing(names)}}} apart, "
-            f"which leaves them an {left} of {worst:.4g} (over all items {overall:.4g} at best); "
-            f"add a question, raise {name} to {worst:.4g}, or pass strict=False"
+            f"{name}: {target:g} is out of reach: no question tells {groups} apart, "
+            f"which leaves them an {left} of {most}{worst:.4g} (over all items {overall:.4g} at "
+            f"best); add a question, raise {name} to {worst:.4g}, or pass strict=False"
         )
     if not by_loss:
         _refuse_too_few_answers(policy)
@@ -131,17 +132,20 @@ def _after_all_answers(policy: AdaptivePolicy, items: int) -> FloatArray:
     return policy.by_class(normalised(log_joint))
 
 
-def _inseparable(policy: AdaptivePolicy, loss: Loss | None) -> tuple[float, float, list[str]]:
-    """Worst group of classes that answer alike: its error (or loss), that over all, its names."""
+def _inseparable(policy: AdaptivePolicy, loss: Loss | None) -> tuple[float, float, str]:
+    """Groups of classes that answer alike: error (or loss) of the worst, over all, and names."""
     group = _alike(policy)
     if group.max() + 1 == len(group):
-        return 0.0, 0.0, []
+        return 0.0, 0.0, ""
     weight = np.where(group == np.unique(group)[:, None], policy.problem.prior, 0.0)
     risk = decide(np.log(np.maximum(weight, 1e-300)), loss).risk
     each = np.where((weight > 0).sum(axis=1) > 1, risk / weight.sum(axis=1), 0.0)
-    worst = int(np.argmax(each))
-    names = [policy.problem.classes[c] for c in np.flatnonzero(group == worst)]
-    return float(each[worst]), float(risk.sum()), names
+    groups = [
+        "{" + listing(policy.problem.classes[c] for c in np.flatnonzero(group == place)) + "}"
+        for place in np.argsort(-each, kind="stable").tolist()
+        if each[place] > 0
+    ]
+    return float(each.max()), float(risk.sum()), listing(groups, most=4)
 
 
 def _alike(policy: AdaptivePolicy) -> NDArray[np.intp]:

@@ -17,7 +17,7 @@ import crowdtree as ct
 from crowdtree import CrowdtreeError, Problem, Tree
 from crowdtree.core import scores
 from crowdtree.designs.designers import grow, joint
-from crowdtree.designs.designers.grow import OpenNodes, read_level_compiled, read_level_plain
+from crowdtree.designs.designers.grow import OpenNodes, read_level_plain, read_level_several
 from tests.contracts import check_tree
 from tests.contracts.oracle import Choice, count_choices, level_choices
 from tests.strategies import problems
@@ -241,7 +241,7 @@ def test_too_many_combinations(monkeypatch: pytest.MonkeyPatch) -> None:
     check_tree(big, ct.design(big, "fc"))  # takes the best corner
 
 
-# ------------------------------------------------------------------ compiled and plain
+# ------------------------------------------------------------------ reading a level
 
 
 def random_frontier(rng: np.random.Generator, problem: Problem) -> OpenNodes:
@@ -256,7 +256,7 @@ def random_frontier(rng: np.random.Generator, problem: Problem) -> OpenNodes:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_compiled_and_plain_readers_agree(seed: int) -> None:
+def test_readers_of_two_and_of_several_answers_agree(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, m = int(rng.integers(4, 60)), int(rng.integers(1, 40))
     errors = rng.uniform(0, 0.4, (m, n) if seed % 2 else m)
@@ -271,17 +271,14 @@ def test_compiled_and_plain_readers_agree(seed: int) -> None:
     )
     frontier = random_frontier(rng, problem)
     gain, error = read_level_plain(problem, frontier)
-    fast_gain, fast_error = read_level_compiled(problem, frontier)
-    np.testing.assert_allclose(fast_gain, gain, rtol=1e-9, atol=1e-14)
+    as_parts, as_errors = read_level_several(problem, frontier)
+    np.testing.assert_allclose(as_parts, gain, rtol=1e-9, atol=1e-14)
     usable = gain > -np.inf
-    np.testing.assert_allclose(fast_error[usable], error[usable], rtol=1e-12)
+    np.testing.assert_allclose(as_errors[usable], error[usable], rtol=1e-12)
 
 
-@pytest.mark.parametrize("method", ["fm", "fc", "gain", "gini", "random"])
 @pytest.mark.parametrize("dash", ["inapplicable", "either"])
-def test_compiled_and_plain_paths_design_the_same_tree(
-    monkeypatch: pytest.MonkeyPatch, method: str, dash: str
-) -> None:
+def test_a_level_read_in_blocks_is_the_same(monkeypatch: pytest.MonkeyPatch, dash: str) -> None:
     rng = np.random.default_rng(5)
     problem = Problem(
         [f"c{i}" for i in range(40)],
@@ -291,30 +288,11 @@ def test_compiled_and_plain_paths_design_the_same_tree(
         rng.uniform(0.01, 0.3, (30, 40)),
         dash=dash,
     )
-    small = ct.design(problem, method, allow_groups=True)
-    monkeypatch.setattr(grow, "COMPILED_FROM", 0)
-    monkeypatch.setattr(joint, "COMPILED_FROM", 0)
-    large = ct.design(problem, method, allow_groups=True)
-    assert np.array_equal(small.question, large.question)
-    assert np.array_equal(small.children, large.children)
-    check_tree(problem, large)
-
-
-@given(points, st.floats(0, 50))
-@settings(max_examples=50)
-def test_compiled_and_plain_choices_agree(
-    drawn: list[list[tuple[float, float, bool]]], price: float
-) -> None:
-    from crowdtree.designs.designers.kernels import best_questions
-
-    gain, error = tables(drawn)
-    nodes = np.arange(len(gain))[::-1]
-    for plain, fast in zip(
-        joint.first_best(gain, error, price, nodes),
-        best_questions(gain, error, price, joint.SLACK, nodes),
-        strict=True,
-    ):
-        assert fast.tolist() == plain.tolist()
+    whole = ct.design(problem, allow_groups=True)
+    monkeypatch.setattr(grow, "CACHED_CELLS", 100)
+    parts = ct.design(problem, allow_groups=True)
+    assert np.array_equal(whole.question, parts.question)
+    assert np.array_equal(whole.children, parts.children)
 
 
 def test_no_compilation_on_the_small_path() -> None:
@@ -463,21 +441,3 @@ def test_error_free_questions_come_first() -> None:
         assert tree.nodes[0].question == "sure half"
         assert tree.levels[1].fm == math.inf
         assert ct.evaluate(tree).misclassification < 0.2
-
-
-@given(points)
-@settings(max_examples=100)
-def test_compiled_and_plain_hulls_agree(drawn: list[list[tuple[float, float, bool]]]) -> None:
-    from crowdtree.designs.designers.kernels import first_alike, hull_corners
-
-    gain, error = tables(drawn)
-    steps = np.stack(hull_corners(gain, error, joint.SLACK), axis=1).tolist()
-    fast = [[q for q in path if q >= 0] for path in steps]
-    plain = joint.hulls(gain, error)
-    for k, (mine, theirs) in enumerate(zip(fast, plain, strict=True)):
-        # the same corners, if not by the same name: equal points are settled afterwards
-        for name in (gain, error):
-            np.testing.assert_allclose(name[k, mine], name[k, theirs], rtol=1e-8)
-    last = np.array([path[-1] for path in fast])
-    alike = joint._first_alike(last, gain, error)
-    assert first_alike(last, gain, error, joint.SLACK).tolist() == alike.tolist()

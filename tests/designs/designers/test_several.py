@@ -1,5 +1,6 @@
 """Designers on questions with any number of answers, against slow direct solvers."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ import crowdtree as ct
 from crowdtree.designs.designers import DESIGNERS
 from crowdtree.designs.designers.optimal import LESS_MISCLASSIFIED
 from tests.several import additive_value, greedy_tree, random_problem, splitting
+from tests.several_problems import all_trees
 from tests.strategies import problems
 
 pytestmark = pytest.mark.filterwarnings("ignore::crowdtree.CrowdtreeWarning")
@@ -135,10 +137,82 @@ def test_progress_is_reported(monkeypatch):
     assert 0 < nodes <= tree.certificate.nodes
 
 
-def test_the_exact_objective_is_refused_in_one_line():
-    problem = random_problem(np.random.default_rng(0), 5, 6, 3)
-    with pytest.raises(ct.CrowdtreeError, match='use "additive"'):
-        ct.design(problem, "optimal", objective="exact")
+def misclassifications(problem, most=3000):
+    """Misclassification of every tree, or None where there are too many to try."""
+    trees = list(itertools.islice(all_trees(problem), most))
+    return [ct.evaluate(tree).misclassification for tree in trees] if len(trees) < most else None
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "loss"])
+def test_the_exact_objective_is_the_best_of_all_trees(kind):
+    tried = 0
+    for seed in range(40):
+        problem = drawn(kind, seed, classes=(3, 5), questions=(2, 3))
+        every = misclassifications(problem) if problem is not None else None
+        if not every:
+            continue
+        tried += 1
+        tree = ct.design(problem, "optimal", objective="exact", allow_groups=True)
+        proof = ct.verify(tree)
+        assert (proof.objective, proof.status, proof.gap) == ("exact", "optimal", 0.0)
+        assert close(proof.value, min(every)), (kind, seed)
+        assert close(ct.evaluate(tree).misclassification, min(every))
+    assert tried >= 15
+
+
+def test_votes_for_answers_that_no_class_has_count_in_the_exact_objective():
+    """Three answers of which two are left: the third vote goes to the likelier branch."""
+    cells = [["a", "b", "a", "b"], ["a", "a", "b", "b"], ["a", "b", "c", "c"]]
+    names = [["a", "b", "c"]] * 3
+    error = [[0.3, 0.3, 0.3, 0.3], [0.3, 0.2, 0.3, 0.2], [0.35, 0.35, 0.25, 0.25]]
+    problem = ct.Problem(
+        list("wxyz"), [0.4, 0.3, 0.2, 0.1], list("pqr"), cells, error, answers=names
+    )
+    tree = ct.design(problem, "optimal", objective="exact")
+    assert close(tree.certificate.value, min(misclassifications(problem)))
+    assert tree.certificate.value < ct.design(problem, "optimal").certificate.value
+
+
+@pytest.mark.parametrize("kind", ["one answer", "several answers", "can't tell"])
+def test_a_stopped_search_brackets_the_least_misclassification(kind):
+    gaps = []
+    for seed in range(8):
+        problem = drawn(kind, seed, classes=(5, 6), questions=(5, 6))
+        if problem is None:
+            continue
+        least = ct.design(problem, "optimal", objective="exact", allow_groups=True).certificate
+        assert least.status == "optimal"
+        for limit in ({"node_limit": 2}, {"node_limit": 12}, {"gap_limit": 0.3}, {"time_limit": 0}):
+            tree = ct.design(problem, "optimal", objective="exact", allow_groups=True, **limit)
+            proof = ct.verify(tree)
+            assert proof.lower_bound <= least.value * (1 + 1e-10)
+            assert proof.value >= least.value * (1 - 1e-10)
+            assert proof.status in ("optimal", next(iter(limit)).replace("_", " "))
+            gaps.append(proof.gap)
+    assert max(gaps) > 0
+
+
+def test_an_error_of_one_is_legal_in_the_exact_objective():
+    cells = [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0]]
+    problem = ct.Problem(list("wxyz"), None, list("pqr"), cells, [1.0, 0.2, 0.5])
+    tree = ct.design(problem, "optimal", objective="exact")
+    assert close(tree.certificate.value, min(misclassifications(problem)))
+
+
+def test_equal_errors_make_few_states():
+    """Where all classes of a set arrive in equal shares, the set alone is the state."""
+    from crowdtree.designs.designers.parts_search import PartsSearch
+
+    rng = np.random.default_rng(1)
+    outcome = rng.integers(0, 2, (8, 8)).astype(np.int8)
+    named = [[f"c{i}" for i in range(8)], None, [f"q{i}" for i in range(8)], outcome]
+    nodes = []
+    for error in (np.full(8, 0.1), rng.uniform(0.09, 0.11, (8, 8))):
+        search = PartsSearch(ct.Problem(*named, error))
+        search.solve(1.0)
+        assert search.status == "optimal"
+        nodes.append(len({key[0] for key in search.states}) / len(search.states))
+    assert nodes[0] == 1.0 > nodes[1]
 
 
 @pytest.mark.parametrize("method", ["fm", "fc", "gain", "gini"])

@@ -8,8 +8,8 @@ import pytest
 
 import crowdtree as ct
 from crowdtree.designs.designers import exact
-from crowdtree.designs.designers.exact import exact_objective, search, tabulated
-from tests.designs.search import test_additive, test_exact
+from crowdtree.designs.designers.exact import search, tabulated
+from tests.designs.search import test_additive
 from tests.designs.search.oracle import additive_value, random_problem
 
 
@@ -21,30 +21,19 @@ def test_additive_equals_brute_force(case):
         test_additive.check(problem, exact.solve_additive(*problem))
 
 
-@pytest.mark.parametrize("case", test_exact.CASES, ids=str)
-def test_exact_equals_enumeration_of_all_trees(case):
-    rng = np.random.default_rng(2)
-    for _ in range(20):
-        problem = random_problem(rng, int(rng.integers(1, 7)), int(rng.integers(1, 7)), **case)
-        test_exact.check(problem, exact.solve_exact(*problem))
-
-
 def test_same_values_as_the_compiled_search():
     rng = np.random.default_rng(3)
     for classes, questions, dash in ((10, 9, 0.1), (12, 8, 0.3), (9, 12, 0.0)):
         problem = random_problem(rng, classes, questions, dash=dash)
-        for small, large in (
-            (exact.solve_additive, search.solve_additive),
-            (exact.solve_exact, exact_objective.solve_exact),
-        ):
-            assert small(*problem).value == pytest.approx(large(*problem).value, rel=1e-12)
+        small, large = (solve(*problem) for solve in (exact.solve_additive, search.solve_additive))
+        assert small.value == pytest.approx(large.value, rel=1e-12)
 
 
 def test_problems_with_many_sets_are_left_to_the_search(monkeypatch):
     problem = random_problem(np.random.default_rng(4), 12, 12)
-    assert tabulated.list_splits(problem[0], paths=False) is not None
+    assert tabulated.list_splits(problem[0]) is not None
     monkeypatch.setattr(tabulated, "MAX_CELLS", 100)
-    assert tabulated.list_splits(problem[0], paths=False) is None
+    assert tabulated.list_splits(problem[0]) is None
     assert exact.solve_additive(*problem).value == pytest.approx(additive_value(*problem))
 
 

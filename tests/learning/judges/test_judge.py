@@ -79,6 +79,7 @@ def test_models_are_named_in_many_ways(tmp_path):
     assert ct.judge(answers, models=table).to_dict() == expected
     assert ct.judge(answers, models=pl.DataFrame(table)).to_dict() == expected
     assert ct.judge(answers, models=str(path)).to_dict() == expected
+    assert ct.judge(answers, models=["m*"]).to_dict() == expected
     for column in ("source", "kind"):
         found = ct.judge(pl.DataFrame(answers | {column: kinds(answers)}))
         assert found.scores == ct.judge(answers, models=["m"]).scores

@@ -40,7 +40,7 @@ class Checker(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self.open and self.open[-1] not in ("style", "script"):
-            self.text.append(data)
+            self.text.append(data.replace("\u00a0", " "))
 
 
 def read(page: str) -> Checker:

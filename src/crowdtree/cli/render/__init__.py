@@ -13,23 +13,34 @@ from typing import Any
 from crowdtree.cli import inputs, options, streams
 from crowdtree.cli.options import given
 from crowdtree.core.reading import shown
+from crowdtree.core.text import unbroken
 
 __all__ = ["again", "command", "console", "emit"]
+NO_BREAK = "\u2800"
+"""Stands for a space while lines are broken: rich takes no other sign of its width for a letter."""
 
 
 def console() -> Any:
     """Make the printer: styled on a terminal, plain otherwise, NO_COLOR honoured."""
     from rich.console import Console, ConsoleOptions
     from rich.segment import Segment
+    from rich.text import Text
 
     class Terminal(Console):
-        """A console on which names cannot move the cursor."""
+        """A console on which names cannot move the cursor, and no line begins with ``%``."""
+
+        def render_str(self, text: str, **options: Any) -> Text:
+            return super().render_str(unbroken(text, NO_BREAK), **options)
 
         def render(
             self, renderable: Any, options: ConsoleOptions | None = None
         ) -> Iterable[Segment]:
+            if isinstance(renderable, Text):
+                renderable = renderable.copy()
+                renderable.plain = unbroken(renderable.plain, NO_BREAK)
             for part in super().render(renderable, options):
-                yield part if part.control else part._replace(text=streams.visible(part.text))
+                text = streams.visible(part.text.replace(NO_BREAK, " "))
+                yield part if part.control else part._replace(text=text)
 
     return Terminal(highlight=False, soft_wrap=not sys.stdout.isatty(), emoji=False)
 

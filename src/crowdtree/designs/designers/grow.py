@@ -6,7 +6,6 @@ how much entropy that removes and how much error it adds. The chooser uses nothi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,22 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.core import scores
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeError
-from crowdtree.core.jit import can_compile
 from crowdtree.core.outcomes import DASH
 from crowdtree.core.problem import Problem
 from crowdtree.core.tree import NO_BRANCH, Tree
 
 IntArray = NDArray[np.int32]
-FloatArray = NDArray[np.float64]
 
 LEAF = -1
-BLOCK_CELLS = 4_000_000
-"""Cells of the outcome table that are read at once."""
-COMPILED_FROM = 2_000_000
-"""Cells of a level above which the compiled reader repays its start-up time."""
-WORTH_A_CALL = 20_000
-"""Cells above which it is faster once it is loaded."""
+CACHED_CELLS = 100_000
+"""Cells of a level that are read at once, so that they stay in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +78,9 @@ def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0
     children: list[IntArray] = []
     links, pending = np.full(1, LEAF, dtype=np.int32), np.zeros(1, dtype=np.intp)
     n_nodes = 0
-    compiled_from = COMPILED_FROM if can_compile() else math.inf
     while len(pending):
         if not problem.is_yes_no:
             gain, error = read_level_several(problem, frontier)
-        elif problem.n_questions * len(frontier.cls) >= compiled_from:
-            compiled_from = min(compiled_from, WORTH_A_CALL)
-            gain, error = read_level_compiled(problem, frontier)
         else:
             gain, error = read_level_plain(problem, frontier)
         splits = _splittable(gain)
@@ -101,7 +91,7 @@ def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0
         if not len(pending):
             break
         if not splits.all():
-            gain, error = gain.T[:, splits].T, error.T[:, splits].T  # keeps their order in memory
+            gain, error = gain[splits], error[splits]
         entropy = _entropy(frontier) - max(unresolved, 0.0)
         asked = choose(LevelTable(gain, error, entropy, problem, frontier))
         del gain, error
@@ -118,32 +108,35 @@ def grow(problem: Problem, choose: Chooser, method: str, unresolved: float = 0.0
     return Tree(problem, np.concatenate(question), shape, method)
 
 
-def read_level_compiled(problem: Problem, frontier: OpenNodes) -> tuple[FloatArray, FloatArray]:
-    """Read a large table once: gain and error of every question at every open node."""
-    from crowdtree.designs.designers import kernels
-
-    return kernels.read_level(problem, frontier.cls, frontier.share, frontier.start)
-
-
 def read_level_plain(problem: Problem, frontier: OpenNodes) -> tuple[FloatArray, FloatArray]:
-    """Read a level with NumPy alone: no compilation for small problems."""
+    """Read a level of yes/no questions."""
     start, share = frontier.start[:-1], frontier.share
-    outcome = problem.outcome[:, frontier.cls]
-    error = problem.worker_error[:, frontier.cls]
-    one, dash = outcome == 1, outcome == DASH
-    sums = [
-        np.add.reduceat(part, start, axis=1).T
-        for part in (share * one, share * dash, np.where(dash, 0.0, share * error))
-    ]
-    ones = np.add.reduceat(one, start, axis=1, dtype=np.int32).T
-    dashes = np.add.reduceat(dash, start, axis=1, dtype=np.int32).T
-    zeros = np.diff(frontier.start)[:, None] - ones - dashes
-    splits = (ones > 0) & (zeros > 0)
-    if problem.dash == "inapplicable":
-        splits &= dashes == 0
-    yes, either, wrong = sums
-    gain = scores.split_gain(frontier.total[:, None], yes + either / 2, either)
-    return np.where(splits, np.maximum(gain, 0.0), -np.inf), np.ascontiguousarray(wrong)
+    size, total = np.diff(frontier.start), frontier.total
+    shape = (len(start), problem.n_questions)
+    gain, wrong = np.empty(shape), np.empty(shape)
+    step = max(1, CACHED_CELLS // len(frontier.cls))
+    for first in range(0, problem.n_questions, step):
+        some = slice(first, first + step)
+        outcome = problem.outcome[some].take(frontier.cls, axis=1)
+        error = problem.worker_error[some].take(frontier.cls, axis=1)
+        error *= share
+        one, dash = outcome == 1, outcome == DASH
+        ones = np.add.reduceat(one, start, axis=1, dtype=np.int32)
+        yes = np.add.reduceat(share * one, start, axis=1)
+        if dash.any():
+            dashes = np.add.reduceat(dash, start, axis=1, dtype=np.int32)
+            either = np.add.reduceat(share * dash, start, axis=1)
+            error[dash] = 0.0
+            splits = (ones > 0) & (ones + dashes < size)
+            if problem.dash == "inapplicable":
+                splits &= dashes == 0
+            fall = scores.split_gain(total, yes + either / 2, either)
+        else:
+            splits = (ones > 0) & (ones < size)
+            fall = scores.split_gain(total, yes, np.zeros_like(yes))
+        gain[:, some] = np.where(splits, np.maximum(fall, 0.0), -np.inf).T
+        wrong[:, some] = np.add.reduceat(error, start, axis=1).T
+    return gain, wrong
 
 
 def read_level_several(problem: Problem, frontier: OpenNodes) -> tuple[FloatArray, FloatArray]:
@@ -154,9 +147,8 @@ def read_level_several(problem: Problem, frontier: OpenNodes) -> tuple[FloatArra
     """
     start, share, nodes = frontier.start[:-1], frontier.share, len(frontier.start) - 1
     size = np.diff(frontier.start)
-    gain = np.empty((problem.n_questions, nodes))
-    wrong = np.empty((problem.n_questions, nodes))
-    step = max(1, BLOCK_CELLS // len(frontier.cls))
+    gain, wrong = np.empty((nodes, problem.n_questions)), np.empty((nodes, problem.n_questions))
+    step = max(1, CACHED_CELLS // len(frontier.cls))
     for first in range(0, problem.n_questions, step):
         some = slice(first, first + step)
         right = problem.right[:, some][:, :, frontier.cls]
@@ -171,9 +163,9 @@ def read_level_several(problem: Problem, frontier: OpenNodes) -> tuple[FloatArra
         lost = np.add.reduceat(share * np.log2(np.maximum(count, 1)), start, axis=1)
         splits = kept.all(axis=0) & np.logical_and.reduceat(count > 0, start, axis=1)
         fall = scores.parts_gain(frontier.total, part, lost)
-        gain[some] = np.where(splits, np.maximum(fall, 0.0), -np.inf)
-        wrong[some] = np.add.reduceat(error, start, axis=1)
-    return gain.T.copy(), wrong.T.copy()
+        gain[:, some] = np.where(splits, np.maximum(fall, 0.0), -np.inf).T
+        wrong[:, some] = np.add.reduceat(error, start, axis=1).T
+    return gain, wrong
 
 
 def _splittable(gain: FloatArray, step: int = 64) -> NDArray[np.bool_]:

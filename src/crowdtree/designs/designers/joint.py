@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from crowdtree.core.arrays import FloatArray
+
 Choice = NDArray[np.intp]
 Score = Callable[[FloatArray, FloatArray], FloatArray]
 
 SLACK = 1e-9
 MAX_COMBINATIONS = 100_000
-COMPILED_FROM = 200_000
 
 
 def first_best(
@@ -30,20 +30,10 @@ def first_best(
 
     Also the least error of any question that splits the node.
     """
-    rows = np.arange(len(gain)) if nodes is None else nodes
-    if _is_large(gain):
-        from crowdtree.designs.designers.kernels import best_questions
-
-        return best_questions(gain, error, price, SLACK, rows)
     if nodes is not None:
         gain, error = gain[nodes], error[nodes]
     least = np.where(gain > -np.inf, error, np.inf).min(axis=1)
     return top(gain - price * error, scale=gain + price * error), least
-
-
-def _is_large(gain: FloatArray) -> bool:
-    """Whether a level came from the compiled reader (whose order in memory it has) and is large."""
-    return gain.size >= COMPILED_FROM and gain.T.flags.c_contiguous
 
 
 def top(value: FloatArray, scale: FloatArray | None = None) -> Choice:
@@ -105,7 +95,7 @@ def best_vertex(gain: FloatArray, error: FloatArray, score: Score) -> Choice:
     The vertices are swept by lowering the price of an error from infinity to zero: at each
     breakpoint one node moves to the next corner of its own hull. O(corners log corners).
     """
-    corners = hulls(gain, error)
+    corners = [_hull(gain[k], error[k]) for k in range(len(gain))]
     moves = sorted(
         (
             (-_slope(gain[k], error[k], here, there), k, place)
@@ -124,16 +114,6 @@ def best_vertex(gain: FloatArray, error: FloatArray, score: Score) -> Choice:
     for k, question in zip(node[:last].tolist(), goes[:last].tolist(), strict=True):
         choice[k] = question
     return _first_alike(choice, gain, error)
-
-
-def hulls(gain: FloatArray, error: FloatArray) -> list[list[int]]:
-    """Corners of the upper left hull of every node, from the least error up."""
-    if not _is_large(gain):
-        return [_hull(gain[k], error[k]) for k in range(len(gain))]
-    from crowdtree.designs.designers.kernels import hull_corners
-
-    steps = np.stack(hull_corners(gain, error, SLACK), axis=1)
-    return [[q for q in path if q >= 0] for path in steps.tolist()]
 
 
 def _slope(gain: FloatArray, error: FloatArray, here: int, there: int) -> float:
@@ -191,10 +171,6 @@ def enumerate_choices(
 
 def _first_alike(choice: Choice, gain: FloatArray, error: FloatArray) -> Choice:
     """Replace each question by the first in the file with the same effect at its node."""
-    if _is_large(gain):
-        from crowdtree.designs.designers.kernels import first_alike
-
-        return first_alike(choice, gain, error, SLACK)
     rows = np.arange(len(choice))
     my_gain, my_error = gain[rows, choice][:, None], error[rows, choice][:, None]
     with np.errstate(invalid="ignore"):

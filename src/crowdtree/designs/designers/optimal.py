@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.checking import check_call
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.evaluation import evaluate
@@ -24,9 +24,10 @@ if TYPE_CHECKING:  # importing it compiles
     from crowdtree.designs.designers.exact.solution import Limits, Solution
 
 Objective = Literal["additive", "exact"]
+ROUGH_GAP = 0.02
+"""Gap at which the search of least additive error ends where it only begins another search."""
 LESS_MISCLASSIFIED = "less misclassified"
 """Status of a greedy tree that misclassifies less than the tree of least additive error."""
-FloatArray = NDArray[np.float64]
 Progress = Callable[[float, float, int], None]
 """Called about once a second with the best value, the proven lower bound and the sets searched."""
 
@@ -51,8 +52,8 @@ def optimal(
     Parameters
     ----------
     objective
-        ``"additive"`` or ``"exact"`` (the misclassification itself, for questions with two answers,
-        one of them right); the search then returns the tree that is best by that objective.
+        ``"additive"`` or ``"exact"`` (the misclassification itself); the search then returns the
+        tree that is best by that objective.
     time_limit
         Seconds, without compiling, after which the best tree so far is returned with its gap,
         as after Ctrl-C.
@@ -73,8 +74,7 @@ def optimal(
     ('optimal', 0.085, 0.0)
     """
     began = time.monotonic()
-    searched: Objective = objective or "additive"
-    if searched not in get_args(Objective):
+    if objective is not None and objective not in get_args(Objective):
         raise CrowdtreeError(f'objective: must be "additive" or "exact", got {objective!r}')
     check_limits(time_limit, gap_limit, node_limit, memory_limit)
     limits: Limits = {
@@ -89,36 +89,35 @@ def optimal(
         raise CrowdtreeError(
             'objective: "exact" is for 0/1 loss; use "additive" for a problem with a loss'
         )
-    found = _of_two_parts(problem, searched, limits) if _has_two_parts(problem) else None
+    if objective == "exact":
+        return _least_wrong(problem, limits)
+    found = _of_two_parts(problem, limits) if _has_two_parts(problem) else None
     if found is None:
-        return _by_parts(problem, objective, limits)
-    compares = objective != "additive" and problem.loss is None
-    rivals = [fm(problem), fc(problem)] if compares else []
-    if not len(found.question):
-        refuse_unsplit(problem)
-    shape = found.question.astype(np.int32), found.children.astype(np.int32)
-    tree = Tree(problem, *shape, "optimal")
-    # Groups cost the same in every tree, so they shift the value and its bound equally.
-    lower = _value(tree, searched) - max(found.value - found.lower_bound, 0.0)
-    status = found.status
-    if rivals and (searched != objective or status != "optimal"):
-        tree, status = _least_misclassified(tree, rivals, status)
-    return _certified(tree, searched, lower, status, found.nodes)
+        best, lower, status, nodes = _by_parts(problem, limits)
+    else:
+        if not len(found.question):
+            refuse_unsplit(problem)
+        shape = found.question.astype(np.int32), found.children.astype(np.int32)
+        best = Tree(problem, *shape, "optimal")
+        # Groups cost the same in every tree, so they shift the value and its bound equally.
+        lower = _value(best, "additive") - max(found.value - found.lower_bound, 0.0)
+        status, nodes = found.status, found.nodes
+    if objective is None and problem.loss is None:
+        best, status = _least_misclassified(best, _greedy(problem), status)
+    return _certified(best, "additive", lower, status, nodes)
 
 
-def _of_two_parts(problem: Problem, objective: Objective, limits: Limits) -> Solution | None:
-    """Solve a problem whose questions make two parts; None where that is not faster."""
-    applies = np.all(problem.outcome != DASH, axis=1)
-    if not np.any(applies & np.any(problem.outcome != problem.outcome[:, :1], axis=1)):
-        refuse_unsplit(problem)
+def _of_two_parts(problem: Problem, limits: Limits) -> Solution | None:
+    """Solve a problem whose questions make two parts; None where no faster search is installed."""
     from crowdtree.designs.designers import exact
 
     weight = _class_weights(problem)
     if problem.loss is not None and weight is None:
         return exact.solve_risk(problem, problem.loss, limits)
-    solve = exact.solve_additive if objective == "additive" else exact.solve_exact
+    if not exact.can_compile() and not exact.is_tabulated(problem.outcome):
+        return None
     error = problem.worker_error if weight is None else problem.worker_error * weight
-    return solve(problem.outcome, error, problem.prior, **limits)
+    return exact.solve_additive(problem.outcome, error, problem.prior, **limits)
 
 
 def _has_two_parts(problem: Problem) -> bool:
@@ -130,27 +129,38 @@ def _has_two_parts(problem: Problem) -> bool:
     )
 
 
-def _by_parts(problem: Problem, objective: Objective | None, limits: Limits) -> Tree:
-    """Tree of least additive risk for questions with any number of answers.
+def _greedy(problem: Problem) -> list[Tree]:
+    return [fm(problem), fc(problem)]
 
-    Without an `objective` and a loss, the least misclassified of it and the greedy trees.
-    """
-    if objective == "exact":
-        raise CrowdtreeError(
-            'objective: "exact" is for questions with two answers, one of them right; use '
-            '"additive"'
-        )
-    greedy = [fm(problem), fc(problem)]
+
+def _by_parts(problem: Problem, limits: Limits) -> tuple[Tree, float, str, int]:
+    """Tree of least additive risk for any questions, with bound, status and sets searched."""
     search = PartsSearch(problem, one_vote_error(problem), **limits)
-    values = [search.value_of(tree) for tree in greedy]
-    tree = replace(greedy[int(np.argmin(values))], method="optimal")
-    shape = search.solve(min(values), max_nodes=2 * max(tree.n_nodes for tree in greedy))
-    if shape is not None:
-        tree = Tree(problem, shape.question, shape.children, "optimal")
-    status = search.status
-    if objective is None and problem.loss is None:
-        tree, status = _least_misclassified(tree, greedy, status)
-    return _certified(tree, "additive", search.lower, status, search.nodes)
+    tree = _search_from(search, _greedy(problem))
+    return tree, search.lower, search.status, search.nodes
+
+
+def _least_wrong(problem: Problem, limits: Limits) -> Tree:
+    """Tree of least misclassification; the search begins with the tree of least additive error."""
+    limit = limits["time_limit"]
+    first: Limits = {**limits, "gap_limit": max(limits["gap_limit"], ROUGH_GAP)}
+    first["time_limit"] = None if limit is None else limit / 4
+    additive, _, _, nodes = _by_parts(problem, first)
+    if limits["node_limit"] is not None:
+        limits = {**limits, "node_limit": max(limits["node_limit"] - nodes, 1)}
+    search = PartsSearch(problem, **limits)
+    tree = _search_from(search, [*_greedy(problem), additive])
+    return _certified(tree, "exact", search.lower, search.status, nodes + search.nodes)
+
+
+def _search_from(search: PartsSearch, rivals: Sequence[Tree]) -> Tree:
+    """Search for a tree that is better than the best of some."""
+    values = [search.value_of(tree) for tree in rivals]
+    best = replace(rivals[int(np.argmin(values))], method="optimal")
+    shape = search.solve(min(values), max_nodes=2 * max(tree.n_nodes for tree in rivals))
+    if shape is None:
+        return best
+    return Tree(best.problem, shape.question, shape.children, "optimal")
 
 
 def _least_misclassified(tree: Tree, rivals: Sequence[Tree], status: str) -> tuple[Tree, str]:

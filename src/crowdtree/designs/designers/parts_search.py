@@ -1,8 +1,14 @@
-"""Trees of least additive risk for questions with any number of answers, with a proof or a gap.
+"""Optimal trees for questions with any number of answers, with a proof or a gap.
 
-``V(S) = min_q [ sum_{i in S} p_i e_{q,i} w_{q,i}(S) + sum_a V(S_a) ]`` (docs/model.md, section 12).
-A class with k right answers follows each of their branches with a k-th of its share, so a state is
-a set of classes and the divisor of each share; states whose divisors have a common factor are one.
+Least additive risk: ``V(S) = min_q [ sum_{i in S} p_i e_{q,i} w_{q,i}(S) + sum_a V(S_a) ]``
+(docs/model.md, section 12). A class with k right answers follows each of their branches with a k-th
+of its share, so a state is a set of classes and the divisor of each share; states whose divisors
+have a common factor are one.
+
+Least misclassification: a class loses at a question what goes down no branch of a right answer, and
+less of it arrives below. So a state also has how much of each class arrives; states that differ in
+a common factor are one.
+
 A search with a limit either solves a state or proves that its value is above the limit; rounds with
 rising limits close the gap from below. NumPy only.
 """
@@ -19,18 +25,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import BoolArray, FloatArray, IntArray
+from crowdtree.core.evaluation import evaluate
 from crowdtree.core.problem import Problem
 from crowdtree.core.tree import NO_BRANCH, Tree
+from crowdtree.core.votes import answer_rows
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-Key = tuple[bytes, bytes]
+Key = tuple[bytes, bytes, bytes]
 TOLERANCE = 1e-12
 """Relative: differences below it are rounding."""
 REPORT_SECONDS = 1.0
 ENTRY_BYTES = 700
 """Memory of a state, its key and its Python objects, beside the arrays of its questions."""
+ARRIVAL_BITS = 48
+"""Binary places in which two states differ if they are told apart: what is below is rounding."""
+STEEPEST = 0.95
+"""Largest exponent of the bound of the misclassification; a smaller one is a lower bound."""
 RATES = (1.0, 0.7, 1.4, 0.5, 2.0)
 """Greedy trees are built with these multiples of the best tree's risk per bit."""
 
@@ -45,6 +55,18 @@ class Shape(NamedTuple):
     question: NDArray[np.int32]
     children: NDArray[np.int32]
     value: float
+
+
+class _Content(NamedTuple):
+    """The classes of a state, up to a common factor of their shares.
+
+    `divisor` and `share` are those of each class where nobody errs, `arrived` is what is not lost.
+    """
+
+    members: IntArray
+    divisor: IntArray
+    share: FloatArray
+    arrived: FloatArray
 
 
 class _Part(NamedTuple):
@@ -90,13 +112,14 @@ class _State:
 class PartsSearch:
     """Branch and bound over states; each is expanded once and its bound only rises.
 
-    `error` is the chance that the vote of a question is wrong for a class.
+    For the least additive risk `error` is the chance that the vote of a question is wrong for a
+    class; without it, the search is for the least misclassification with one vote per question.
     """
 
     def __init__(
         self,
         problem: Problem,
-        error: FloatArray,
+        error: FloatArray | None = None,
         *,
         began: float | None = None,
         time_limit: float | None = None,
@@ -107,8 +130,16 @@ class PartsSearch:
     ) -> None:
         self.right, self.prior, self.loss = problem.right, problem.prior, problem.loss
         self.right_sets = problem.right_sets
+        self.problem = problem
         count = self.right.sum(axis=0)
         self.count = count
+        self.exact = error is None
+        if error is None:
+            error = one_vote_error(problem)
+            question, cls = np.indices(count.shape)
+            rows = answer_rows(problem, question, cls, range(len(self.right)))
+            self.rows = np.ascontiguousarray(np.moveaxis(rows, -1, 0))
+            self.spread = not problem.is_yes_no and bool((count > 1).any())
         self.error = np.where(count == problem.n_answers[:, None], 0.0, error)
         self.definite = bool((count <= 1).all())
         least = np.ones(problem.n_classes)
@@ -128,7 +159,8 @@ class PartsSearch:
         self.value, self.lower = np.inf, 0.0
         self.status = "optimal"
         every = np.arange(problem.n_classes)
-        self.root, _ = _key(every, np.ones_like(every))
+        arrived = np.ones(problem.n_classes) if self.exact else None
+        self.root, _ = _key(every, np.ones_like(every), arrived)
         self.apart, self.sure = self._groups()
 
     # ---------------------------------------------------------------- groups and bounds
@@ -149,7 +181,10 @@ class PartsSearch:
                     continue
                 first = members[int(np.argmax(self.prior[members]))]
                 apart[first] = True
-                sure[first] = self._leaf(members, self.prior[members]) / self.prior[first]
+                if self.exact:
+                    sure[members] = members != first  # the label of the group is another class
+                else:
+                    sure[first] = self._leaf(members, self.prior[members]) / self.prior[first]
             return apart, sure
         always = self.right[:, (self.count > 0).all(axis=1)]
         for c in np.argsort(-self.prior, kind="stable").tolist():
@@ -157,10 +192,14 @@ class PartsSearch:
             apart[c] = not shared.all(axis=0).any()  # some question separates it from each
         return apart, sure
 
-    def _leaf(self, members: IntArray, share: FloatArray) -> float:
+    def _leaf(
+        self, members: IntArray, share: FloatArray, arrived: FloatArray | None = None
+    ) -> float:
         """What the label of a leaf loses."""
         if len(members) == 1:
             return 0.0
+        if arrived is not None:
+            return float(np.delete(arrived, int(np.argmax(share))).sum())
         if self.loss is None:
             return float(share.sum() - share.max())
         return float((share @ self.loss.matrix[np.ix_(members, members)]).min())
@@ -186,26 +225,40 @@ class PartsSearch:
 
     # ---------------------------------------------------------------- states
 
+    def _read(self, key: Key) -> _Content:
+        members = np.frombuffer(key[0], dtype=np.int16).astype(np.int64)
+        divisor = np.ones(len(members), dtype=np.int64)
+        if key[1]:
+            divisor = np.frombuffer(key[1], dtype=np.int64)
+        share = self.prior[members] / divisor
+        if not self.exact:
+            return _Content(members, divisor, share, share)
+        parts = np.frombuffer(key[2], dtype=np.int64) if key[2] else 1 << ARRIVAL_BITS
+        return _Content(members, divisor, share, self.prior[members] * (parts / 2.0**ARRIVAL_BITS))
+
     def _state(self, key: Key, lower: float = 0.0) -> _State:
         state = self.states.get(key)
         if state is not None:
             if not state.exact and lower > state.lower:
                 state.lower = lower
         else:
-            members, divisor = _read(key)
-            share = self.prior[members] / divisor
+            content = self._read(key)
+            members, share = content.members, content.share
             splits = _splits(self.right[:, :, members])[1]
             if not splits.any():
-                state = _State(self._leaf(members, share), True)
+                state = _State(
+                    self._leaf(members, share, content.arrived if self.exact else None), True
+                )
             else:
-                lower = max(lower, float((self.first[np.ix_(splits, members)] @ share).min()))
-                if self.definite and np.count_nonzero(self.apart[members]) > 1:
-                    lower = max(lower, self._code_bound(members, share))
+                if not self.exact:
+                    lower = max(lower, float((self.first[np.ix_(splits, members)] @ share).min()))
+                    if self.definite and np.count_nonzero(self.apart[members]) > 1:
+                        lower = max(lower, self._code_bound(members, share))
                 state = _State(lower, False)
             if self.memory > self.memory_limit:
                 self._forget()
             self.states[key] = state
-            self.memory += state.size + len(key[0]) + len(key[1])
+            self.memory += state.size + sum(len(part) for part in key)
         return state
 
     def _forget(self) -> None:
@@ -213,44 +266,54 @@ class PartsSearch:
         ranked = sorted(self.states.items(), key=lambda item: len(item[0][0]), reverse=True)
         kept = ranked[: len(ranked) // 2 + 1]
         self.states = dict(kept)
-        self.memory = sum(state.size + len(key[0]) + len(key[1]) for key, state in kept)
+        self.memory = sum(state.size + sum(map(len, key)) for key, state in kept)
 
     def _questions(self, key: Key, state: _State) -> _Questions:
         """List the questions that split a state, with costs and bounds of what follows."""
         if state.questions is not None:
             return state.questions
         self._tick()
-        members, divisor = _read(key)
-        share = self.prior[members] / divisor
+        content = self._read(key)
+        members, share = content.members, content.share
         right = self.right[:, :, members]
         relevant, splits = _splits(right)
         asked = np.flatnonzero(splits)
         count = self.count[:, members]
-        branches = right.any(axis=2).sum(axis=0)
-        spare = np.log2(np.maximum(branches, 1))[:, None] - np.log2(np.maximum(count, 1))
+        occurs = np.any(right, axis=2)
+        spare = np.log2(np.maximum(occurs.sum(axis=0), 1))[:, None] - np.log2(np.maximum(count, 1))
         may = relevant[:, None] & (count > 0)
         bits = may & (spare > 0)
-        rate = np.where(bits, self.step[:, members] / np.where(bits, spare, 1.0), np.inf)
-        first = np.where(may, self.first[:, members], np.inf)
+        if self.exact:
+            step = first = self._least_lost(right, occurs, members)
+            step = -np.log2(np.maximum(1 - step, 1e-300))
+        else:
+            step, first = self.step[:, members], self.first[:, members]
+        rate = np.where(bits, step / np.where(bits, spare, 1.0), np.inf)
+        first = np.where(may, first, np.inf)
         # No question is asked twice on a path, so what follows costs the least of the others.
         rate, first = _least_of_others(rate, asked), _least_of_others(first, asked)
-        error = self.error[np.ix_(asked, members)]
-        right, count = right[:, asked], count[asked]
-        if self.loss is not None:
-            error = error * self.loss.stakes(self.right_sets[np.ix_(asked, members)], members)
-        cost, each = error @ share, share / count
+        cost = self._cost(asked, content)
+        right = right[:, asked]
         apart = self.apart[members]
-        weight = each * rate * apart
-        code = _entropy(right, weight)
+        if self.exact:
+            if self.spread:  # of a class at several leaves, the likelier ones may be nearer
+                rate[:, (may & (count > 1)).any(axis=0)] = 0.0
+            arriving = right * self._chances(asked, content) * content.arrived
+            code = _misclassified(arriving * apart, rate)
+        else:
+            arriving = right * (share / count[asked])
+            code = _entropy(right, share / count[asked] * rate * apart)
         several = (right & apart).sum(axis=2) > 1
-        once = np.where(several, (right * (each * first)).sum(axis=2), 0.0)
+        if self.exact and self.definite:
+            first = first * (1 - self.sure[members])  # what is lost in any case is added below
+        once = np.where(several, (arriving * first).sum(axis=2), 0.0)
         bound = np.maximum(np.maximum(code * (1 - 1e-12), once), 0.0)
         if self.definite:
-            bound += right @ (share * self.sure[members])
+            bound += arriving @ self.sure[members]
         found = state.questions = _Questions(
             question=asked,
             cost=cost,
-            rest=_entropy(right, each).sum(axis=0),
+            rest=_entropy(right, arriving).sum(axis=0),
             bound=bound,
             estimate=cost + bound.sum(axis=0),
             solved=np.zeros(len(asked), dtype=bool),
@@ -260,16 +323,56 @@ class PartsSearch:
         self.memory += 2 * bound.nbytes
         return found
 
+    def _cost(self, asked: IntArray, content: _Content) -> FloatArray:
+        """Cost of asking each question at a state."""
+        members = content.members
+        cells = np.ix_(asked, members)
+        if self.exact:
+            kept = self._chances(asked, content) * self.right[:, asked][:, :, members]
+            return np.asarray((1 - kept.sum(axis=0)) @ content.arrived)
+        error = self.error[cells]
+        if self.loss is not None:
+            error = error * self.loss.stakes(self.right_sets[cells], members)
+        return np.asarray(error @ content.share)
+
+    def _chances(self, asked: IntArray, content: _Content) -> FloatArray:
+        """Chance that one vote takes each branch (answer, question, class).
+
+        Votes without a branch take that of the usual answer, as :func:`branch_chances` says.
+        """
+        members = content.members
+        right = self.right[:, asked][:, :, members]
+        rows = self.rows[:, asked][:, :, members]
+        rows = np.where(np.any(right, axis=2)[..., None], rows, 0.0)
+        rest = np.maximum(1 - rows.sum(axis=0), 0.0)
+        rest[rest < 1e-12] = 0.0
+        if rest.any():
+            each = right * (content.share / self.count[np.ix_(asked, members)])
+            usual = np.cumsum(each, axis=2)[..., -1].argmax(axis=0)  # summed in the order of a tree
+            rows[usual, np.arange(len(asked))] += rest
+        return rows
+
+    def _least_lost(self, right: BoolArray, occurs: BoolArray, members: IntArray) -> FloatArray:
+        """Least share of a class that a question loses where it splits a part of a state."""
+        wrong = np.where(occurs[:, :, None] & ~right, self.rows[:, :, members], np.inf)
+        least = wrong.min(axis=0)
+        return np.where(np.isfinite(least), least, 0.0)
+
     def _parts(self, key: Key, question: int) -> list[_Part]:
         """Parts into which a question splits a state."""
-        members, divisor = _read(key)
-        wide = divisor * self.count[question, members].astype(np.float64)
+        content = self._read(key)
+        members = content.members
+        wide = content.divisor * self.count[question, members].astype(np.float64)
         below = np.minimum(wide, 2.0**53).astype(np.int64)  # beyond, a share is nothing
-        return [
-            _Part(answer, *_key(members[here], below[here]))
-            for answer, here in enumerate(self.right[:, question, members])
-            if here.any()
-        ]
+        parts = []
+        if self.exact:
+            chances = self._chances(np.array([question]), content)[:, 0]
+            kept = chances * content.arrived / self.prior[members]
+        for answer, here in enumerate(self.right[:, question, members]):
+            if here.any():
+                arrived = kept[answer, here] if self.exact else None
+                parts.append(_Part(answer, *_key(members[here], below[here], arrived)))
+        return parts
 
     def _tick(self) -> None:
         """Count an expanded state; stop at a limit."""
@@ -355,9 +458,8 @@ class PartsSearch:
             state = self._state(key)
             if rate is None and not state.exact:
                 self._search(key, np.inf)
-            members, divisor = _read(key)
-            right = self.right[:, :, members]
-            leaf = not _splits(right)[1].any()
+            content = self._read(key)
+            leaf = not _splits(self.right[:, :, content.members])[1].any()
             if parent >= 0:
                 children[parent][answer] = -1 if leaf else len(question)
             if leaf:
@@ -374,11 +476,7 @@ class PartsSearch:
                 (part.key, scale * part.scale, len(question), part.answer)
                 for part in self._parts(key, chosen)
             ]
-            stake = 1.0
-            if self.loss is not None:
-                stake = self.loss.stakes(self.right_sets[[chosen]][:, members], members)[0]
-            error = self.error[chosen, members] * stake
-            value += scale * float(error @ (self.prior[members] / divisor))
+            value += scale * float(self._cost(np.array([chosen]), content)[0])
             if len(question) >= max_nodes:
                 return None
             question.append(chosen)
@@ -387,7 +485,9 @@ class PartsSearch:
         return Shape(*shape, value)
 
     def value_of(self, tree: Tree) -> float:
-        """Additive risk of a tree."""
+        """Additive risk or misclassification of a tree."""
+        if self.exact:
+            return evaluate(tree).misclassification
         total = 0.0
         for step, stakes, rows in zip(tree.steps, tree.stakes, tree.leaf_rows, strict=True):
             error = self.error[tree.question[step.node], step.cls]
@@ -485,21 +585,40 @@ def _least_of_others(values: FloatArray, asked: IntArray) -> FloatArray:
     return np.where(np.isfinite(found), found, 0.0)
 
 
-def _key(members: IntArray, divisor: IntArray) -> tuple[Key, float]:
+def _misclassified(arriving: FloatArray, rate: FloatArray) -> FloatArray:
+    """Least misclassification of parts (first axis) by Kraft's inequality.
+
+    A class whose leaf is B bits deep loses at least ``1 - u^r``, where ``u = 2^-B`` and r is its
+    least loss per bit; the u of all classes add up to 1 at most. That is convex in u, so every
+    multiplier of the constraint gives a bound.
+    """
+    power = np.minimum(rate, STEEPEST)
+    slope = arriving * power
+    price = slope.sum(axis=2, keepdims=True)
+    best = np.zeros(arriving.shape[:2])
+    for _ in range(3):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            u = np.where(slope > 0, np.minimum((slope / price) ** (1 / (1 - power)), 1.0), 0.0)
+        lost = np.where(power > 0, arriving * (1 - u**power), 0.0)
+        total = u.sum(axis=2, keepdims=True)
+        best = np.maximum(best, lost.sum(axis=2) + (price * (total - 1))[..., 0])
+        price = price * total
+    return np.asarray(best)
+
+
+def _key(members: IntArray, divisor: IntArray, arrived: FloatArray | None) -> tuple[Key, float]:
     """Name a state, and the factor by which its value is to be multiplied."""
-    if divisor.max() == 1:
-        return (members.astype(np.int16).tobytes(), b""), 1.0
-    common = np.gcd.reduce(divisor)
-    small = divisor // common
-    text = b"" if small.max() == 1 else small.tobytes()
-    return (members.astype(np.int16).tobytes(), text), 1.0 / float(common)
-
-
-def _read(key: Key) -> tuple[IntArray, IntArray]:
-    members = np.frombuffer(key[0], dtype=np.int16).astype(np.int64)
-    if not key[1]:
-        return members, np.ones(len(members), dtype=np.int64)
-    return members, np.frombuffer(key[1], dtype=np.int64)
+    scale, text, parts = 1.0, b"", b""
+    if divisor.max() > 1:
+        common = np.gcd.reduce(divisor)
+        small = divisor // common
+        text = b"" if small.max() == 1 else small.tobytes()
+        scale = 1.0 / float(common)
+    if arrived is not None:
+        scale = float(arrived.max())
+        whole = np.rint(arrived / (scale or 1.0) * 2.0**ARRIVAL_BITS).astype(np.int64)
+        parts = b"" if whole.min() == 1 << ARRIVAL_BITS else whole.tobytes()
+    return (members.astype(np.int16).tobytes(), text, parts), scale
 
 
 @contextmanager

@@ -25,13 +25,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.fixed_plan import Plan
 from crowdtree.core.problem import DASH, Problem
 from crowdtree.core.tree import NO_BRANCH, Tree
 from crowdtree.designs.frontiers.class_sets import ClassSets
 from crowdtree.designs.frontiers.vote_options import Options
 
-FloatArray = NDArray[np.float64]
 MAX_CELLS = 5_000_000
 """Cells of (set of classes, question, votes) up to which all plans are searched."""
 MAX_SEVERAL_CELLS = 1_000_000

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.bounds import burnashev_guide, fano_floor
 from crowdtree.core.evaluation import evaluate
 from crowdtree.core.problem import Problem
@@ -15,8 +15,6 @@ from crowdtree.core.stats import mean_half_width
 from crowdtree.designs.designers import design
 from crowdtree.designs.frontiers import Frontier
 from crowdtree.designs.staffing import staff
-
-FloatArray = NDArray[np.float64]
 
 RANDOM_DRAWS = 20
 LEAST_ERROR = 1e-6

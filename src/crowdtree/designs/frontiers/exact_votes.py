@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.tree import NO_BRANCH, Tree
 from crowdtree.designs.frontiers.priced_search import Priced, Staffed
 from crowdtree.designs.frontiers.supported import Curve, lower_hull
 from crowdtree.designs.frontiers.vote_options import KEPT_CELLS, Options
 
-FloatArray = NDArray[np.float64]
 Choice = NDArray[np.intp]
 
 MAX_SWEEPS = 6

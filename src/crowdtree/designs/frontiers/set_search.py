@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.tree import NO_BRANCH, Tree
 from crowdtree.designs.frontiers.class_sets import ClassSets
 from crowdtree.designs.frontiers.priced_search import Priced, Solver, Staffed
 from crowdtree.designs.frontiers.vote_options import Options
 
-FloatArray = NDArray[np.float64]
 MAX_CELLS = 5_000_000
 """Cells of (set of classes, question, votes) up to which all sets are searched."""
 

@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.tree import Tree
 from crowdtree.designs.frontiers.priced_search import Priced, Solver, Staffed
 from crowdtree.designs.frontiers.vote_options import Options
 
-FloatArray = NDArray[np.float64]
 Report = Callable[[int, float, float], None]
 
 HIGHEST_PRICE, LEAST_PRICE = 1e4, 1e-6

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crowdtree.core.arrays import FloatArray
 from crowdtree.core.bounds import checked_price
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.fixed_plan import Vote
@@ -25,7 +26,6 @@ from crowdtree.core.votes import (
     two_verdicts,
 )
 
-FloatArray = NDArray[np.float64]
 Index = NDArray[np.intp] | NDArray[np.int32] | np.intp
 LEAST_PRICE, MAX_PRICE = 1e-12, 1e12  # beyond, products of price and error overflow or underflow
 KEPT_CELLS = 20_000_000

@@ -50,7 +50,8 @@ def judge(
         Known truths of items drawn at random: columns ``task, label`` (and ``question`` where
         there are several) or a mapping. Verdicts then rest on them rather than on people.
     models
-        Names of the workers that are models; or a table with the columns ``worker`` and ``kind``.
+        Names of the workers that are models, or patterns such as ``gpt-*``; or a table with the
+        columns ``worker`` and ``kind``.
         By default as the answers say.
     margin
         How much less accurate than a person a model may be that replaces one.

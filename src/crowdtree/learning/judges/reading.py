@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -106,6 +107,9 @@ def _models(table: Columns, base: Mapping[str, str], models: Any) -> set[str]:
         workers = read_columns(models, ("worker",), EXTRA[1:], "models")
         wanted = _kinds(workers, {name.strip(): name.strip() for name in workers["worker"]})
     known = set(base) | set(base.values())
+    for pattern in [name for name in wanted if name not in known]:  # such as gpt-*
+        if matches := fnmatch.filter(known, pattern):
+            wanted = (wanted - {pattern}).union(matches)
     if extra := sorted(wanted - known):
         raise unknown_names(
             "models: worker", extra, tuple(sorted(known)), "name workers as in the answers"

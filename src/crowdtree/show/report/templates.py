@@ -7,7 +7,7 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from crowdtree.core.text import number, percent
+from crowdtree.core.text import number, percent, unbroken
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def render(template: str, **values: Any) -> str:
     """Fill a template of the package; what is not marked as safe is escaped."""
-    return _templates().get_template(template).render(**values)
+    return unbroken(_templates().get_template(template).render(**values))
 
 
 @cache

@@ -1,17 +1,21 @@
 """Settings of numba, in one place, so that the other modules stay typed."""
 
 import contextlib
+import logging
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from llvmlite import ir
-from numba import typeof, types
+from numba import njit, typeof, types
+from numba.core import event
 from numba.extending import intrinsic
 
-from crowdtree.core import jit
-
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_log = logging.getLogger(__name__)
+_kept = True
 
 
 def forget_stale_code(folder: Path) -> None:
@@ -34,9 +38,41 @@ def compiled(function: Function) -> Function:
     """Compile without the interpreter lock, so that a watching thread can stop the search.
 
     Reference counts are off: the search owns all its memory and allocates none, and counting the
-    arrays of its tuples at every call takes longer than the calls themselves.
+    arrays of its tuples at every call takes longer than the calls themselves. The result is kept
+    next to the source file or in the user's cache folder; where neither can be written, it is
+    compiled in every process.
     """
-    return jit.compiled(nogil=True, _nrt=False)(function)
+    options: dict[str, Any] = {"nogil": True, "_nrt": False}
+    try:
+        kernel = njit(cache=True, **options)(function)
+    except RuntimeError:  # neither folder can be written
+        global _kept
+        _kept = False
+        kernel = njit(**options)(function)
+    return cast(Function, kernel)
+
+
+class _Watch(event.Listener):
+    """Say so, once, when numba has to compile and does not find the result on disk."""
+
+    def on_start(self, event: Any) -> None:
+        if event.data["dispatcher"].py_func.__module__.startswith(__package__):
+            announce()
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+@cache
+def announce() -> None:
+    """Tell the user what takes so long."""
+    if _kept:
+        _log.info("compiling, once (about 20 s)")
+    else:
+        _log.info("compiling (about 20 s); set NUMBA_CACHE_DIR to a writable folder to do it once")
+
+
+event.register("numba:compile", _Watch())
 
 
 def make_ready(kernel: Any, *arguments: Any) -> None:

@@ -3,17 +3,17 @@
 import numpy as np
 import numpy.typing as npt
 
-from ._jit import compiled, lowest_bit
-from .bitset import WORD, Words, count, list_members
+from ._jit import compiled
+from .bitset import Words, count, list_members
 from .blocks import blocks_bound
 from .bounds import kraft_bound
 from .cache import BOUND_ONLY, Cache, find, question_at, store
-from .groups import Floats
 from .small import fill_parts, parts_bound, question_costs, small_value
+from .solution import Floats
 from .tables import SMALL, Tables, Work
 
 Control = npt.NDArray[np.int64]
-STOP, NODES, NODE_LIMIT, KRAFT, BUDGET, SWAPS = 0, 1, 2, 3, 4, 5
+STOP, NODES, NODE_LIMIT, KRAFT, BUDGET = 0, 1, 2, 3, 4
 LOWER, UPPER, TOLERANCE = 0, 1, 2
 
 
@@ -68,7 +68,7 @@ def _estimate(
     questions split it.
     """
     sets, sides, estimate, cost = work.sets, work.sides, work.estimate, work.cost
-    one, known, keep = tables.one, tables.known, tables.keep
+    one, known = tables.one, tables.known
     binomial, tabled, tiny = tables.binomial, tables.tabled, tables.tiny
     words, values, state = cache.words, cache.values, cache.state
     members, refined, blocks = work.members, work.refined, tables.blocks
@@ -101,7 +101,7 @@ def _estimate(
                     bound = fill_parts(sides, answer, tables, work)
                 below += max(bound, blocks_bound(sides, answer, blocks))
         together = max(together, below)
-        total = cost[depth, question] + keep[question] * below
+        total = cost[depth, question] + below
         if total >= limit:
             dropped = min(dropped, total)
         else:
@@ -133,55 +133,7 @@ def _refine(depth: int, question: int, tables: Tables, cache: Cache, work: Work)
     for answer in range(2):
         take_side(work.sets, depth, question, answer, tables.one, work.sides, answer)
         below += side_bound(work.sides, answer, True, tables, cache, work)
-    return float(work.cost[depth, question] + tables.keep[question] * below)
-
-
-@compiled
-def _hide_swapped(depth: int, tables: Tables, work: Work, tolerance: float) -> float:
-    """Drop the questions that an exchange with the question above would make cheaper.
-
-    Let the question above send this set here and the set Y to its other side, and let a question
-    give one answer to all of Y. Asking it above instead costs Y one more question and spares one
-    the classes here that give the other answer. If that is cheaper (or equal, and the question
-    comes first in the file), some best tree does not have it here. Returns the least estimate
-    dropped.
-    """
-    sets, estimate, cost, other = work.sets, work.estimate, tables.cost, work.sides
-    one, known, members = tables.one, tables.known, work.members
-    above = work.asked[depth - 1]
-    hidden = np.inf
-    for position in range(sets.shape[1]):
-        other[0, position] = sets[depth - 1, position] & ~sets[depth, position]
-    size = list_members(other, 0, members)
-    for question in range(estimate.shape[1]):
-        if estimate[depth, question] == np.inf:
-            continue
-        unknown = np.uint64(0)
-        ones = np.uint64(0)
-        zeros = np.uint64(0)
-        for position in range(sets.shape[1]):
-            word = other[0, position]
-            unknown |= word & ~known[question, position]
-            ones |= word & one[question, position]
-            zeros |= word & ~one[question, position]
-        if unknown != np.uint64(0) or (ones != np.uint64(0) and zeros != np.uint64(0)):
-            continue
-        change = 0.0
-        for place in range(size):
-            change += cost[0, members[place], question]
-        for position in range(sets.shape[1]):
-            word = sets[depth, position]
-            if ones != np.uint64(0):
-                word &= ~one[question, position]
-            else:
-                word &= one[question, position]
-            while word != np.uint64(0):
-                change -= cost[0, lowest_bit(word) + WORD * position, above]
-                word &= word - np.uint64(1)
-        if change < -tolerance or (change <= tolerance and question < above):
-            hidden = min(hidden, estimate[depth, question])
-            estimate[depth, question] = np.inf
-    return hidden
+    return float(work.cost[depth, question] + below)
 
 
 @compiled
@@ -208,22 +160,11 @@ def _bound_sides(
 
 
 @compiled
-def _offer(sets: Words, row: int, value: float, question: int, upper: Cache) -> None:
-    """Remember a tree of a set if it is better than the one known."""
-    slot = find(sets, row, upper.words, upper.state)
-    if slot >= 0 and upper.values[slot, upper.values.shape[1] - 2] <= value:
-        return
-    work = count(sets, row)
-    store(sets, row, value, question, work, upper.words, upper.values, upper.state)
-
-
-@compiled
 def search(
     depth: int,
     limit: float,
     tables: Tables,
     cache: Cache,
-    upper: Cache,
     work: Work,
     control: Control,
     status: Floats,
@@ -255,9 +196,6 @@ def search(
         store(sets, depth, 0.0, 0, 1, cache.words, cache.values, cache.state)
         return 0.0, True
     known = max(known, together)
-    hidden = np.inf
-    if depth > 0 and control[SWAPS] == 1 and known < limit:
-        hidden = _hide_swapped(depth, tables, work, status[TOLERANCE])
     best = np.inf
     best_question = -1
     estimate = work.estimate
@@ -273,14 +211,12 @@ def search(
             estimate[depth, question] = max(expected, _refine(depth, question, tables, cache, work))
             continue
         estimate[depth, question] = np.inf
-        work.asked[depth] = question
         ceiling = min(limit, best - status[TOLERANCE])
-        keep = tables.keep[question]
         cost = work.cost[depth, question]
         bound_0, bound_1, answer = _bound_sides(depth, question, tables, cache, work)
-        total = cost + keep * (bound_0 + bound_1)
+        total = cost + (bound_0 + bound_1)
         solved_0 = solved_1 = False
-        allowed = (ceiling - cost) / keep if keep > 0.0 else np.inf
+        allowed = ceiling - cost
         # The smaller side first, but only up to its share of the limit: this usually suffices to
         # refute the question, and neither side has to be solved. Then the other side with
         # all that is left, and if that was solved, the first one again.
@@ -297,14 +233,12 @@ def search(
                 target = allowed - bound_0
             if not (solved_0 if answer == 0 else solved_1):
                 take_side(sets, depth, question, answer, tables.one, sets, depth + 1)
-                value, solved = search(
-                    depth + 1, target, tables, cache, upper, work, control, status
-                )
+                value, solved = search(depth + 1, target, tables, cache, work, control, status)
                 if answer == 0:
                     bound_0, solved_0 = max(value, bound_0), solved
                 else:
                     bound_1, solved_1 = max(value, bound_1), solved
-                total = cost + keep * (bound_0 + bound_1)
+                total = cost + (bound_0 + bound_1)
                 if control[STOP] != 0:
                     break
             answer = 1 - answer
@@ -317,14 +251,8 @@ def search(
     spent = control[NODES] - before
     words, values, state = cache.words, cache.values, cache.state
     if control[STOP] == 0 and best < limit and known < limit:
-        if best <= hidden:
-            store(sets, depth, best, best_question, spent, words, values, state)
-        else:
-            # Solved under this parent; elsewhere a hidden question may be better.
-            store(sets, depth, max(known, hidden), BOUND_ONLY, spent, words, values, state)
-            _offer(sets, depth, best, best_question, upper)
+        store(sets, depth, best, best_question, spent, words, values, state)
         return best, True
     bound = max(known, min(min(best, floor), estimate[depth, least(estimate, depth)]))
-    free = max(known, min(bound, hidden))
-    store(sets, depth, free, BOUND_ONLY, spent, words, values, state)
+    store(sets, depth, bound, BOUND_ONLY, spent, words, values, state)
     return bound, False

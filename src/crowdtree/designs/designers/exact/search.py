@@ -12,7 +12,7 @@ from ._jit import make_ready
 from .bitset import count
 from .blocks import BLOCK, build_blocks, fill_blocks
 from .bounds import kraft_bound
-from .branch import BUDGET, KRAFT, LOWER, NODES, STOP, SWAPS, TOLERANCE, UPPER, search, take_side
+from .branch import BUDGET, KRAFT, LOWER, NODES, STOP, TOLERANCE, UPPER, search, take_side
 from .extract import (
     TreeArrays,
     extract,
@@ -21,9 +21,8 @@ from .extract import (
     remembered_question,
     tree_value,
 )
-from .groups import Floats
 from .incumbent import descend
-from .solution import Limits, Solution
+from .solution import Floats, Limits, Solution
 from .tables import build, scratch
 
 UNLIMITED = np.iinfo(np.int64).max
@@ -42,22 +41,19 @@ class Run:
         outcome: npt.NDArray[np.int8],
         cost: Floats,
         weight: Floats,
-        keep: Floats,
         limits: Limits,
     ) -> None:
         self.began = limits.get("began", time.monotonic())
-        self.problem = (outcome, cost, weight, keep)
+        self.problem = (outcome, cost, weight)
         self.limits = limits
         node_limit = limits.get("node_limit")
         self.gap_limit = limits.get("gap_limit", 0.0)
         self.order = np.arange(weight.size)
-        self.control = np.array([0, 0, UNLIMITED if node_limit is None else node_limit, 0, 0, 0])
+        self.control = np.array([0, 0, UNLIMITED if node_limit is None else node_limit, 0, 0])
         self.status = np.array([0.0, np.inf, 0.0])
         self.everything = np.zeros(-(-weight.size // 64), np.uint64)
         for index in range(weight.size):
             self.everything[index // 64] |= np.uint64(1) << np.uint64(index % 64)
-        # The exchange argument needs costs that add up class by class and below every question.
-        self.control[SWAPS] = int(cost.shape[0] == 1 and bool((keep == 1.0).all()))
         self._lay_out()
         self.tree: TreeArrays | None = None
         self.value = np.inf
@@ -67,10 +63,10 @@ class Run:
 
     def _lay_out(self) -> None:
         """Tables and caches for the classes in the current order."""
-        outcome, cost, weight, keep = self.problem
+        outcome, cost, weight = self.problem
         limit = self.limits.get("memory_limit_bytes", MEMORY_LIMIT_BYTES)
         self.tables = build(
-            outcome[:, self.order], cost[:, :, self.order], weight[self.order], keep, limit
+            outcome[:, self.order], cost[:, :, self.order], weight[self.order], limit
         )
         left = max(0, limit - self.tables.tiny.nbytes)
         self.exact = memo.create(self.everything.size, left * 7 // 8)
@@ -129,7 +125,7 @@ class Run:
         make_ready(
             fill_blocks, tables, tables.blocks, halves[0], halves[1], work.local, self.control
         )
-        make_ready(search, 0, 1.0, tables, exact, upper, work, self.control, self.status)
+        make_ready(search, 0, 1.0, tables, exact, work, self.control, self.status)
         make_ready(is_solved, sets, exact)
         make_ready(remembered_question, sets, tables, exact, upper, work)
 
@@ -161,7 +157,7 @@ class Run:
                 break
             self.work.sets[0] = self.everything
             found, exact = search(
-                0, limit, self.tables, self.exact, self.upper, self.work, self.control, self.status
+                0, limit, self.tables, self.exact, self.work, self.control, self.status
             )
             lower = self.status[LOWER] = max(self.status[LOWER], min(found, self.value))
             if exact:
@@ -216,8 +212,8 @@ def watch(run: Run) -> str:
     return reason
 
 
-def solve(run: Run, constant: float = 0.0) -> Solution:
-    """Search and collect what was found; `constant` is part of every tree's cost."""
+def solve(run: Run) -> Solution:
+    """Search and collect the result."""
     compiling = time.monotonic()
     run.make_ready()
     run.began += time.monotonic() - compiling
@@ -240,8 +236,8 @@ def solve(run: Run, constant: float = 0.0) -> Solution:
         variant=variant,
         children=children,
         leaves=leaves,
-        value=value + constant,
-        lower_bound=lower + constant,
+        value=value,
+        lower_bound=lower,
         status=status,
         nodes=int(run.control[NODES]),
         forgotten=int(run.exact.state[memo.FORGOTTEN]),
@@ -268,4 +264,4 @@ def solve_additive(
     if cost.ndim == 2:
         cost = cost[np.newaxis]
     weight = np.asarray(weight, dtype=np.float64)
-    return solve(Run(outcome, cost, weight, np.ones(outcome.shape[0]), limits))
+    return solve(Run(outcome, cost, weight, limits))

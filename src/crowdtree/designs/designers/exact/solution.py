@@ -1,13 +1,25 @@
 """What a solver takes besides its problem, and what it returns."""
 
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
+Floats = npt.NDArray[np.float64]
 Progress = Callable[[float, float, int], None]
+
+
+@cache
+def can_compile() -> bool:
+    """Whether numba is installed, which comes with the extra `fast`."""
+    try:
+        return importlib.util.find_spec("numba") is not None
+    except ModuleNotFoundError:  # raised by finders that block it
+        return False
 
 
 class Limits(TypedDict, total=False):

@@ -13,12 +13,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from crowdtree.core.jit import can_compile
 from crowdtree.core.loss import Loss
 from crowdtree.core.problem import Problem
 
-from .groups import Floats
-from .solution import Solution
+from .solution import Floats, Solution, can_compile
 
 MAX_CELLS = 500_000
 """States times questions up to which a problem is tabulated: tenths of a second, megabytes."""
@@ -33,11 +31,10 @@ Ints = npt.NDArray[np.int64]
 class Splits:
     """Every state that trees of a problem can meet, and every question that splits it.
 
-    A state is a set of classes (`member`, (state, class)); if paths matter, with the set of
-    questions asked before. States are ordered by falling size, splits by state and then by
-    question: `parent` is split by `question` into the states `child` (answer, split). `levels` are
-    the splits of the states of equal size, small sets first, with where each state starts among
-    them, and its number.
+    A state is a set of classes (`member`, (state, class)). States are ordered by falling size,
+    splits by state and then by question: `parent` is split by `question` into the states `child`
+    (answer, split). `levels` are the splits of the states of equal size, small sets first, with
+    where each state starts among them, and its number.
     """
 
     member: npt.NDArray[np.bool_]
@@ -47,53 +44,44 @@ class Splits:
     levels: list[tuple[slice, Ints, Ints]]
 
 
-def list_splits(outcome: npt.NDArray[np.int8], *, paths: bool) -> Splits | None:
-    """List the states of a problem; None if they are too many to tabulate.
-
-    With `paths`, sets that are reached by different questions are different states.
-    """
+def list_splits(outcome: npt.NDArray[np.int8]) -> Splits | None:
+    """List the states of a problem; None if they are too many to tabulate."""
     most = MAX_CELLS if can_compile() else MAX_CELLS_PLAIN
-    return _list_splits(outcome.tobytes(), outcome.shape, paths, most)
+    return _list_splits(outcome.tobytes(), outcome.shape, most)
 
 
 @lru_cache(maxsize=4)
-def _list_splits(cells: bytes, shape: tuple[int, int], paths: bool, most: int) -> Splits | None:
+def _list_splits(cells: bytes, shape: tuple[int, int], most: int) -> Splits | None:
     outcome = np.frombuffer(cells, np.int8).reshape(shape)
     classes = shape[1]
     bits = [1 << place for place in range(classes)]
     answers = [
         (number, sum(bits[c] for c in np.flatnonzero(row == 1)),
-         sum(bits[c] for c in np.flatnonzero(row < 0)), 1 << (classes + number) if paths else 0)
+         sum(bits[c] for c in np.flatnonzero(row < 0)))
         for number, row in enumerate(outcome)
     ]  # fmt: skip
-    everything = (1 << classes) - 1
-    found: dict[int, list[tuple[int, int, int]]] = {}
-    waiting = [everything]
+    states: dict[int, list[tuple[int, int, int]]] = {}
+    waiting = [(1 << classes) - 1]
     while waiting:
         state = waiting.pop()
-        if state in found:
+        if state in states:
             continue
-        members, asked = state & everything, state & ~everything
-        splits = found[state] = []
-        for number, one, dash, mark in answers:
-            if members & dash:
-                continue
-            yes = members & one
-            if yes and yes != members:
-                zero, one_ = (members ^ yes) | asked | mark, yes | asked | mark
-                splits.append((number, zero, one_))
-                waiting += [zero, one_]
-        if len(found) * len(answers) > most:
+        splits = states[state] = []
+        for number, one, dash in answers:
+            yes = state & one
+            if yes and yes != state and not state & dash:
+                splits.append((number, state ^ yes, yes))
+                waiting += [state ^ yes, yes]
+        if len(states) * len(answers) > most:
             return None
-    return _arrange(found, classes)
+    return _arrange(states, classes)
 
 
-def _arrange(found: dict[int, list[tuple[int, int, int]]], classes: int) -> Splits:
-    everything = (1 << classes) - 1
-    order = sorted(found, key=lambda state: (-(state & everything).bit_count(), state))
+def _arrange(states: dict[int, list[tuple[int, int, int]]], classes: int) -> Splits:
+    order = sorted(states, key=lambda state: (-state.bit_count(), state))
     place = {state: row for row, state in enumerate(order)}
     width = -(-classes // 8)
-    packed = b"".join((state & everything).to_bytes(width, "little") for state in order)
+    packed = b"".join(state.to_bytes(width, "little") for state in order)
     member = np.unpackbits(
         np.frombuffer(packed, np.uint8).reshape(-1, width), axis=1, count=classes,
         bitorder="little",
@@ -101,7 +89,7 @@ def _arrange(found: dict[int, list[tuple[int, int, int]]], classes: int) -> Spli
     rows = [
         (row, number, place[zero], place[one])
         for row, state in enumerate(order)
-        for number, zero, one in found[state]
+        for number, zero, one in states[state]
     ]
     table = np.array(rows, np.int64).reshape(-1, 4)
     sizes = member.sum(axis=1)[table[:, 0]]
@@ -114,19 +102,18 @@ def _arrange(found: dict[int, list[tuple[int, int, int]]], classes: int) -> Spli
     return Splits(member, parent, question, child, levels[::-1])
 
 
-def solve_tabulated(splits: Splits, spent: Floats, keep: Floats, constant: float = 0.0) -> Solution:
+def solve_tabulated(splits: Splits, spent: Floats) -> Solution:
     """Find the tree of least cost by dynamic programming over the states.
 
-    `spent` (variant, split) is the cost of asking there, `keep` what remains of the cost below a
-    question, `constant` the part of the cost of every tree.
+    `spent` (variant, split) is the cost of asking there.
     """
     value = np.zeros(len(splits.member))
-    least, weight = spent.min(axis=0), keep[splits.question]
+    least = spent.min(axis=0)
     total = np.empty(len(splits.parent))
     zero, one = splits.child
     for level, starts, states in splits.levels:
         below = value[zero[level]] + value[one[level]]
-        total[level] = least[level] + weight[level] * below
+        total[level] = least[level] + below
         value[states] = np.minimum.reduceat(total[level], starts)
     question: list[int] = []
     variant: list[int] = []
@@ -146,7 +133,7 @@ def solve_tabulated(splits: Splits, spent: Floats, keep: Floats, constant: float
         question.append(int(splits.question[chosen]))
         variant.append(int(np.argmin(spent[:, chosen])))
         children.append([0, 0])
-    worth = float(value[0]) + constant
+    worth = float(value[0])
     return Solution(
         question=np.array(question, np.int64),
         variant=np.array(variant, np.int64),
@@ -182,21 +169,4 @@ def risk_costs(splits: Splits, problem: Problem, loss: Loss) -> Floats:
         cells = np.ix_(asked, members)
         wrong = problem.worker_error[cells] * loss.stakes(problem.right_sets[cells], members)
         spent[rows] = wrong @ problem.prior[members]
-    return spent[np.newaxis]
-
-
-def path_costs(
-    splits: Splits, outcome: npt.NDArray[np.int8], error: Floats, weight: Floats
-) -> Floats:
-    """Weight that a question loses at every split, of the weight that arrives there."""
-    wrong = np.where(outcome >= 0, error, 0.0)
-    arriving = np.where(splits.member, weight, 0.0)
-    spent = np.empty(len(splits.parent))
-    for level, _, _ in reversed(splits.levels):
-        parent, question = splits.parent[level], splits.question[level]
-        spent[level] = (arriving[parent] * wrong[question]).sum(axis=1)
-        left = arriving[parent] * (1.0 - wrong[question])
-        for side in (0, 1):
-            child = splits.child[side, level]
-            arriving[child] = np.where(splits.member[child], left, 0.0)
     return spent[np.newaxis]
