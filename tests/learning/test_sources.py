@@ -124,15 +124,6 @@ def test_a_malformed_table_of_workers_is_refused(table, words):
         sources_of(np.array(["ann", "ben"]), table)
 
 
-def test_sources_of_questions_about_classes_are_refused():
-    problem = ct.Problem(["a", "b"], None, ["q", "r"], [[0, 1], [1, 0]], 0.1)
-    answers = {"task": [1, 1], "worker": ["x", "y"], "question": ["q", "r"], "label": [0, 1]}
-    with pytest.raises(CrowdtreeError, match="expected one question whose answers name"):
-        ct.learn(answers, problem=problem, sources={"x": "people", "y": "model"})
-    noted = ct.learn({**answers, "source": ["people", "model"]}, problem=problem)
-    assert "sources are used for one question" in " ".join(noted.answers.notes)
-
-
 # ---------------------------------------------------------------- the model
 
 
@@ -146,9 +137,9 @@ def test_evidence_is_the_weighted_sum_of_logs():
     for item in (25, 40, 59):
         rows = np.arange(int(read.start[item]), int(read.start[item + 1]))
         who, whole, part = read.worker[rows], np.zeros(2), []
-        logs = np.log(tables.chance[who, read.label[rows]])
+        logs = np.log(tables.chance[who, read.label[rows], 0])
         for g in (0, 1):
-            strength = tables.strength[who[tables.group[who] == g]]
+            strength = tables.strength[who[tables.group[who] == g], 0]
             weight = best_weights(strength, rho.within[g])
             whole[g] = np.sqrt(weight @ strength**2)
             part.append(weight @ logs[tables.group[who] == g])
