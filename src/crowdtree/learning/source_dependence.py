@@ -182,7 +182,7 @@ class LeftOut(NamedTuple):
     def losses(self, dependence: Dependence) -> FloatArray:
         """Log loss of what was left out of each item."""
         chance = np.einsum("ic,ic->i", np.exp(self.posterior(dependence)), self.seen)
-        return -np.log(np.maximum(chance, _LEAST_CHANCE))
+        return np.asarray(-np.log(np.maximum(chance, _LEAST_CHANCE)))
 
 
 def fit_dependence(
