@@ -185,17 +185,17 @@ def test_a_policy_of_the_sources_is_calibrated_and_keeps_its_target():
         "source": ["people"] * 8 + [f"model {m}" for m in range(3)],
         "price": [1.0] * 8 + [0.05] * 3,
     }
-    learned = ct.learn(without_sources(columns), gold_of(truth, 120), problem=problem,
+    learned = ct.learn(without_sources(columns), gold_of(truth, 90), problem=problem,
                        sources=table)  # fmt: skip
     policy = learned.policy(0.1, 20)
-    assert policy.calibration.items == 120
+    assert policy.calibration.items == 90
     items = learned.answers.tasks.astype(int)
     values, open_ = recorded_answers(learned.answers), learned.gold < 0
     crowd = Recorded(values[open_], truth[items[open_]])
     run = ct.simulate(policy.problem, policy, int(open_.sum()), crowd=crowd)
     paid = run.cost_per_source()
     assert paid["people"] < 6  # all of them are about ten answers
-    assert abs(run.misclassification - run.stated_error) < 0.05
+    assert abs(run.misclassification - run.stated_error) < 0.08
     assert policy.guarantee(crowd, target_error=0.2).target_error <= 0.4
 
 

@@ -23,7 +23,7 @@ from crowdtree.learning.label_models import LabelFit
 from crowdtree.learning.passes import Votes, with_gold
 from crowdtree.learning.source_dependence import Dependence, LeftOut, fit_dependence
 from crowdtree.learning.source_problem import CommonCauses, KnownAnswers, count_answers, fit_causes
-from crowdtree.learning.source_tables import Layout, Tables, tables_of_kinds, tables_of_workers
+from crowdtree.learning.source_tables import Layout, Tables, drawn_to, tables_of_kinds
 
 IntArray = NDArray[np.int32]
 
@@ -42,7 +42,6 @@ ONE_QUESTION, SEVERAL = Usual(0.15, 0.5, 0.3), Usual(0.1, 0.3, 0.05, 0.02)
 MAX_OWN_CELLS = 1_000_000
 """Cells of the tables of all workers; of more, every worker has the table of the source."""
 _OPEN_WEIGHT = 0.1  # of an item of unknown class in the tables of one question, at most
-_CAP = 1.0
 _STEPS = 3  # of expectation maximisation; with discounts, more of them let classes collapse
 _FOLDS = 5
 _ROUNDS = 2  # dependence and tables in turn
@@ -207,7 +206,7 @@ class _Crowd:
         count = int(np.count_nonzero(known))
         weight = 1.0
         if count and not self.layout.several:
-            weight = min(_OPEN_WEIGHT, _CAP * count / max(len(gold) - count, 1))
+            weight = min(_OPEN_WEIGHT, count / max(len(gold) - count, 1))
         posterior = self.start(dependence) * (not count)
         with_gold(posterior, gold)
         for _ in range(_STEPS + 1):
@@ -234,13 +233,13 @@ class _Crowd:
         of_source = np.zeros((sources, *given.shape[1:]))
         np.add.at(of_source, self.source_of_row, given)
         chance = np.zeros_like(given)
-        typical = tables_of_kinds(of_source, np.array(self.sources.kinds), layout)
+        typical = tables_of_kinds(of_source, np.array(self.sources.kinds), layout, known)
         for code, table in enumerate(typical):
             mine = self.source_of_row == code
             if self.alone[code]:
                 chance[mine] = table
             else:
-                chance[mine] = tables_of_workers(given[mine], table, layout.right)
+                chance[mine] = drawn_to(given[mine], table, layout.right)
         chance[len(chance) - sources :] = typical
         items, size = weight.sum(axis=0), len(layout.prior)
         share = (items + size * layout.prior) / (items.sum() + size)

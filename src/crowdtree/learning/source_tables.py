@@ -26,8 +26,9 @@ IntArray = NDArray[np.int32]
 _STRENGTHS = np.array([1.0, 3.0, 10.0, 30.0, 100.0])
 """Answers per class that tables may have of the one above them: as they differ from it."""
 _ERROR = 0.3  # of an answer that names the class, before any is seen
-_SPREAD = 0.7  # standard deviation of the skills of the workers of a source, in logits
-_SKILL_STEPS = 3
+_SPREAD, _SOURCE_SPREAD = 0.7, 1.5
+"""Standard deviations of the skills of the workers of a source, and of sources, in logits."""
+_SKILL_STEPS = 6
 
 
 class Layout(NamedTuple):
@@ -133,8 +134,13 @@ class Tables:
         return Evidence(len(items), asked.task, question, self.group[rows], logs, strength)
 
 
-def tables_of_kinds(given: FloatArray, kinds: NDArray[Any], layout: Layout) -> FloatArray:
-    """Tables of typical workers of the sources, from counts (source, answer, question, class)."""
+def tables_of_kinds(
+    given: FloatArray, kinds: NDArray[Any], layout: Layout, known: bool
+) -> FloatArray:
+    """Tables of typical workers of the sources, from counts (source, answer, question, class).
+
+    Where no class of one question is `known`, agreement does not tell the skill of a source.
+    """
     table = np.zeros_like(given)
     for kind in np.unique(kinds):
         mine = kinds == kind
@@ -146,27 +152,37 @@ def tables_of_kinds(given: FloatArray, kinds: NDArray[Any], layout: Layout) -> F
         error = (wrong.sum() + 0.5) / (count.sum() + 2)
         of_question = (wrong + 2 * error) / (count + 2)
         coin = layout.at_error(of_question[:, None])
-        table[mine] = borrowed(given[mine], borrowed(whole[None], coin)[0])
+        of_kind = borrowed(whole[None], coin)[0]
+        if known or layout.several:
+            table[mine] = drawn_to(given[mine], of_kind, layout.right, _SOURCE_SPREAD)
+        else:
+            table[mine] = borrowed(given[mine], of_kind)
     return table
 
 
-def tables_of_workers(given: FloatArray, table: FloatArray, right: BoolArray) -> FloatArray:
-    """Tables of the workers of a source, from their counts and its table."""
-    return borrowed(given, _at_skill(given, table, right))
+def drawn_to(
+    given: FloatArray, table: FloatArray, right: BoolArray, spread: float = _SPREAD
+) -> FloatArray:
+    """Tables of workers or sources (row), from their counts and the table that they have in common.
+
+    It is taken at the skill of each; skills have the standard deviation `spread`.
+    """
+    return borrowed(given, _at_skill(given, table, right, spread))
 
 
-def _at_skill(given: FloatArray, table: FloatArray, right: BoolArray) -> FloatArray:
-    """Table of a source at the likeliest skill of each worker (row, answer, question, class)."""
+def _at_skill(given: FloatArray, table: FloatArray, right: BoolArray, spread: float) -> FloatArray:
+    """A table at the likeliest skill of each row (row, answer, question, class)."""
     chance = np.clip(np.where(right, table, 0.0).sum(axis=0), 1e-6, 1 - 1e-6)
     definite = right.any(axis=0)
     count = np.where(definite, given.sum(axis=1), 0.0)
     hits = np.where(right, given, 0.0).sum(axis=1)
-    logit, skill, pull = np.log(chance) - np.log1p(-chance), np.zeros(len(given)), _SPREAD**-2
-    for _ in range(_SKILL_STEPS + 1):
+    logit, skill, pull = np.log(chance) - np.log1p(-chance), np.zeros(len(given)), spread**-2
+    for _ in range(_SKILL_STEPS):
         now = 1 / (1 + np.exp(-logit - skill[:, None, None]))
         slope = (hits - count * now).sum(axis=(1, 2)) - pull * skill
         step = slope / ((count * now * (1 - now)).sum(axis=(1, 2)) + pull)
         skill = skill + np.clip(step, -1, 1)
+    now = 1 / (1 + np.exp(-logit - skill[:, None, None]))
     factor = np.where(right, (now / chance)[:, None], ((1 - now) / (1 - chance))[:, None])
     return np.asarray(table * np.where(definite, factor, 1.0))
 

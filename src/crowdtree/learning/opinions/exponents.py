@@ -136,7 +136,6 @@ def profile_interval(
     return low, end(best, above)
 
 
-
 def log_ratios(rows: FloatArray, prior: FloatArray) -> FloatArray:
     """Log ratios of stated probability and prior (item, class); 0 without an opinion.
 
