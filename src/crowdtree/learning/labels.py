@@ -76,7 +76,8 @@ def fit_labels(
             f"method: {method!r} is unknown; choose from {', '.join(LABEL_METHODS)}"
         )
     if answers.sources is not None and method == "ensemble":
-        fit: LabelFit = fit_sources(answers, gold, Layout.of_labels(len(answers.labels)))
+        by_source = fit_sources(answers, gold, Layout.of_labels(len(answers.labels)))
+        fit: LabelFit = beside_crowd(by_source, answers, gold)
     else:
         fit = fitter(answers, gold)
     return fit if method != "ensemble" else with_map(fit, answers, gold, weight)
@@ -94,6 +95,34 @@ def with_map(
     return replace(fit, crowd_map=crowd_map)
 
 
+def beside_crowd(fit: SourceFit, answers: Answers, gold: IntArray) -> SourceFit:
+    """Average what the sources say with models that take all workers for independent.
+
+    These know that people differ in skill, but not that models err together. Before any class is
+    known their share is that of the answers that people gave; items of known class move it by how
+    likely each fit makes them (stacking, Wolpert 1992), as if :data:`STACKING_ITEMS` had been seen.
+    """
+    assert answers.sources is not None
+    crowd, known = ensemble(answers, gold), np.flatnonzero(gold >= 0)
+    is_person = np.array(answers.sources.kinds) == "people"
+    usual = share = float(is_person[answers.sources.codes(answers.workers)][answers.worker].mean())
+    chance = [part.blind[known, gold[known]] for part in (fit, crowd)]
+    for _ in range(STACKING_STEPS):
+        both = (1 - share) * chance[0] + share * chance[1]
+        of_crowd = share * chance[1] / np.maximum(both, _LEAST_CHANCE)
+        share = (of_crowd.sum() + STACKING_ITEMS * usual) / (len(known) + STACKING_ITEMS)
+    mixed = replace(fit, crowd=crowd, crowd_share=float(share))
+    return replace(
+        mixed,
+        posterior=mixed.averaged(fit.posterior, crowd.posterior),
+        blind=mixed.averaged(fit.blind, crowd.blind),
+    )
+
+
+STACKING_ITEMS = 4.0
+"""Known items that the usual share of the crowd in the posteriors counts for."""
+STACKING_STEPS = 50
+_LEAST_CHANCE = 1e-300
 MAX_STEPS = 1000
 """Steps after which a fit by maximum likelihood counts as not converged."""
 

@@ -60,7 +60,8 @@ class SourceFit(LabelFit):
     """Items that several sources answered about, with what their classes rest on.
 
     `base` is the problem of questions about the classes, before anything was learned; None of one
-    question whose answers name the classes.
+    question whose answers name the classes. `crowd` is the fit that takes workers for independent
+    given the class, whatever their source, and `crowd_share` its share in the posteriors.
     """
 
     layout: Layout
@@ -69,9 +70,15 @@ class SourceFit(LabelFit):
     causes: CommonCauses
     held_out: tuple[Refit, ...]
     base: Problem | None = None
+    crowd: LabelFit | None = None
+    crowd_share: float = 0.0
+
+    def averaged(self, own: FloatArray, of_crowd: FloatArray) -> FloatArray:
+        """Average posteriors by the sources with those by the crowd."""
+        return (1 - self.crowd_share) * own + self.crowd_share * of_crowd
 
     def expected(self, asked: Answers) -> FloatArray:
-        """Posteriors of the items of other answers; a worker that is not known is typical."""
+        """Posteriors of other items by the sources; a worker that is not known is typical."""
         sources = asked.sources
         assert sources is not None
         asked = merge_copies(asked, self.copies)
