@@ -124,15 +124,6 @@ def test_a_malformed_table_of_workers_is_refused(table, words):
         sources_of(np.array(["ann", "ben"]), table)
 
 
-def test_sources_of_questions_about_classes_are_refused():
-    problem = ct.Problem(["a", "b"], None, ["q", "r"], [[0, 1], [1, 0]], 0.1)
-    answers = {"task": [1, 1], "worker": ["x", "y"], "question": ["q", "r"], "label": [0, 1]}
-    with pytest.raises(CrowdtreeError, match="expected one question whose answers name"):
-        ct.learn(answers, problem=problem, sources={"x": "people", "y": "model"})
-    noted = ct.learn({**answers, "source": ["people", "model"]}, problem=problem)
-    assert "sources are used for one question" in " ".join(noted.answers.notes)
-
-
 # ---------------------------------------------------------------- the model
 
 
@@ -142,19 +133,19 @@ def test_evidence_is_the_weighted_sum_of_logs():
     fit, read = learned.labelling, learned.answers
     assert isinstance(fit, SourceFit)
     assert not fit.copies
-    tables, rho = fit.tables, fit.dependence
+    tables, rho, by_source = fit.tables, fit.dependence, fit.expected(read)
     for item in (25, 40, 59):
         rows = np.arange(int(read.start[item]), int(read.start[item + 1]))
         who, whole, part = read.worker[rows], np.zeros(2), []
-        logs = np.log(tables.chance[who, read.label[rows]])
+        logs = np.log(tables.chance[who, read.label[rows], 0])
         for g in (0, 1):
-            strength = tables.strength[who[tables.group[who] == g]]
+            strength = tables.strength[who[tables.group[who] == g], 0]
             weight = best_weights(strength, rho.within[g])
             whole[g] = np.sqrt(weight @ strength**2)
             part.append(weight @ logs[tables.group[who] == g])
         score = np.log(tables.share) + best_weights(whole, rho.between) @ np.array(part)
         chance = np.exp(score - score.max())
-        np.testing.assert_allclose(fit.posterior[item], chance / chance.sum(), atol=1e-9)
+        np.testing.assert_allclose(by_source[item], chance / chance.sum(), atol=1e-9)
 
 
 def test_joint_probabilities_of_causes_sum_to_those_of_the_answers():
@@ -414,3 +405,40 @@ def test_recorded_answers_are_those_given():
         said = (code == source) & (read.label == label)
         counted = (values[:, source] == label).sum(axis=(1, 2))
         np.testing.assert_array_equal(counted, np.bincount(read.task[said], minlength=40))
+
+
+def skilled_people(seed: int, items: int = 120) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Thirty people, a third of whom know the classes, answer every item; three are sources."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, items)
+    rows = []
+    for w in range(30):
+        right = rng.random(items) < (0.9 if w % 3 == 0 else 0.5)
+        said = np.where(right, truth, 1 - truth)
+        source = f"model {w}" if w in (1, 2, 3) else "people"
+        rows += [(i, f"w{w}", LABELS[said[i]], source) for i in range(items)]
+    names = ("task", "worker", "label", "source")
+    return dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True)), truth
+
+
+@pytest.mark.parametrize("known", [0, 20])
+def test_sources_are_averaged_with_a_crowd_of_different_skills(known):
+    answers, truth = skilled_people(1)
+    learned = ct.learn(answers, gold_of(truth, known) or None)
+    fit = learned.labelling
+    assert isinstance(fit, SourceFit)
+    assert fit.crowd is not None
+    assert fit.crowd_share == pytest.approx(0.9) if not known else fit.crowd_share > 0.5
+    own = fit.expected(learned.answers)
+    open_ = learned.gold < 0
+    order = learned.answers.tasks.astype(int)
+    right = [
+        (posterior.argmax(axis=1) == truth[order])[open_].mean()
+        for posterior in (fit.posterior, own, fit.crowd.posterior)
+    ]
+    assert right[0] >= right[2] - 0.02 > 0.9
+    assert right[0] >= right[1] - 0.02
+    with pytest.warns(ct.CrowdtreeWarning, match="given twice"):
+        learned.update({name: column[:30] for name, column in answers.items()})
+    assert learned.labelling is not None
+    np.testing.assert_allclose(learned.labelling.posterior[open_], fit.posterior[open_], atol=0.05)

@@ -25,6 +25,7 @@ from crowdtree.learning.answers import Answers, Duplicates
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from crowdtree.learning.label_models import LabelFit
     from crowdtree.learning.model import Learned
     from crowdtree.learning.skills import ClassFit
 
@@ -143,11 +144,6 @@ def learn(
     options: dict[str, Any] = {"method": method, "level": level, "certain": certain}
     weight = reading.gold_weights(read, gold)
     learned = _learned(read, truths, problem, classes, duplicates == "all", weight, **options)
-    if sources is not None and learned.kind == "classes":
-        raise CrowdtreeError(
-            "sources: expected one question whose answers name the classes, got questions about "
-            "the classes; leave the sources out, or learn from the answers of each source alone"
-        )
     return learned if loss is None else learned.with_loss(loss)
 
 
@@ -170,12 +166,10 @@ def _learned(
         read = _relabelled(read.one_each() if keep_repeats else read, classes)
         fields = _learn_labels(read, truths, method, weight)
     elif method == "ensemble":
-        if read.sources is not None:
-            note = "sources are used for one question whose answers name the classes: left out"
-            read = replace(read, sources=None, notes=(*read.notes, note))
         if problem is None and truths:
             read = replace(read, notes=(*read.notes, *_unseen_classes(read, truths)))
-        fields = _learn_classes(reading.as_yes_no(read), truths, problem, classes, certain)
+        read = reading.as_yes_no(read)
+        fields = _learn_classes(read, truths, problem, classes, certain, weight)
     else:
         raise CrowdtreeError(
             f"method: {method!r} is for one question whose answers name the classes; leave it out"
@@ -223,7 +217,7 @@ def _learn_labels(
     read: Answers, truths: dict[str, str] | None, method: str, weight: FloatArray | None
 ) -> dict[str, Any]:
     """Fields of a result from one question whose answers name the classes."""
-    from crowdtree.learning import labels, learned_problem
+    from crowdtree.learning import labels
 
     if len(read.labels) < 2:
         raise CrowdtreeError(
@@ -236,10 +230,16 @@ def _learn_labels(
             f"answers: one worker only ({read.workers[0]!s}); nothing tells how often a single "
             "worker errs, add workers or give gold"
         )
-    fit = labels.fit_labels(read, gold, method, weight)
+    return _with_labelling(read, labels.fit_labels(read, gold, method, weight), gold, "labels")
+
+
+def _with_labelling(read: Answers, fit: LabelFit, gold: Any, kind: str) -> dict[str, Any]:
+    """Fields of a result whose classes are stated through what is known of crowds."""
+    from crowdtree.learning import learned_problem
+
     return {
         **learned_problem.label_numbers(read, fit, gold)._asdict(),
-        "kind": "labels",
+        "kind": kind,
         "answers": read,
         "trace": fit.trace,
         "gold": gold,
@@ -268,13 +268,27 @@ def _learn_classes(
     problem: Problem | None,
     classes: Sequence[str] | None,
     certain: float,
+    weight: FloatArray | None,
 ) -> dict[str, Any]:
     """Fields of a result from questions about the classes."""
     from crowdtree.learning import classes as classing
-    from crowdtree.learning import learned_problem
+    from crowdtree.learning import labels, learned_problem
+    from crowdtree.learning.source_fit import fit_sources
+    from crowdtree.learning.source_tables import Layout
 
     names = _class_names(truths, problem, classes)
     gold = reading.gold_codes(read, truths, names)
+    if problem is None and (missing := [n for i, n in enumerate(names) if not (gold == i).any()]):
+        raise CrowdtreeError(
+            f"gold: no answered item of {listing(map(repr, missing))}; give one of each class, "
+            "or the table of outcomes"
+        )
+    if read.sources is not None:
+        if problem is None:
+            problem = learned_problem.problem_of_gold(names, read, gold, certain)
+        layout = Layout.of_problem(problem)
+        sources = labels.with_map(fit_sources(read, gold, layout, problem), read, gold, weight)
+        return _with_labelling(read, sources, gold, "classes")
     fit: ClassFit
     if problem is not None:
         channel = None if problem.is_yes_no else problem.channel[0]
@@ -287,11 +301,6 @@ def _learn_classes(
             problem, fit, prior=fit.prior, normalise=True, **changes
         )
     else:
-        if missing := [name for i, name in enumerate(names) if not (gold == i).any()]:
-            raise CrowdtreeError(
-                f"gold: no answered item of {listing(map(repr, missing))}; give one of each class, "
-                "or the table of outcomes"
-            )
         fit = classing.fit_open(read, gold, np.full(len(names), 1 / len(names)), certain)
         learned = learned_problem.open_problem(names, read, fit, certain)
     return {

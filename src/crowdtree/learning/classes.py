@@ -312,22 +312,31 @@ def fit_open(answers: Answers, gold: IntArray, prior: FloatArray, certain: float
     if width == 2:
         cells = Cells(_second(shape), None)
         return _settled(lambda alike: Fit(answers, gold, cells, prior, alike), None)
-    count = np.array([len(names) for names in answers.choices])
-    exists = np.arange(width)[:, None, None] < count[:, None]
-    channel = np.broadcast_to(exists / count[:, None], (width, *shape))
     posterior = np.zeros((answers.n_tasks, len(prior)))
     posterior[gold >= 0, gold[gold >= 0]] = 1.0
-    right = np.zeros(channel.shape, bool)
-    groups, passes = Groups(right, exists, channel), ClassPasses(answers, right.astype(float))
+    right = np.zeros((width, *shape), bool)
     for turn in range(_MAX_ROUNDS):
-        counts = passes.counts(posterior)
-        found = _likeliest(counts + groups.prior(counts).pseudo, exists, certain)
-        if turn and np.array_equal(found, right):
+        likeliest, channel = likeliest_answers(answers, posterior, certain)
+        if turn and np.array_equal(likeliest, right):
             break
-        right = found
+        right = likeliest
         fit = fit_classes(answers, gold, right, prior, channel=channel)
         posterior = fit.posterior
     return fit
+
+
+def likeliest_answers(
+    answers: Answers, posterior: FloatArray, certain: float
+) -> tuple[BoolArray, FloatArray]:
+    """The likeliest answer of each cell that is certain enough; answers that are all alike."""
+    width, questions, classes = len(answers.labels), len(answers.questions), posterior.shape[1]
+    count = np.array([len(names) for names in answers.choices] or [width] * questions)
+    exists = np.arange(width)[:, None, None] < count[:, None]
+    channel = np.broadcast_to(exists / count[:, None], (width, questions, classes))
+    none = np.zeros(channel.shape, bool)
+    counts = ClassPasses(answers, none.astype(float)).counts(posterior)
+    pseudo = Groups(none, exists, channel).prior(counts).pseudo
+    return _likeliest(counts + pseudo, exists, certain), channel
 
 
 def _second(shape: tuple[int, ...]) -> FloatArray:

@@ -167,7 +167,7 @@ def _answer_table(learned: Learned) -> FloatArray:
     """Expected answers (worker, answer, what would have been right)."""
     if learned.kind == "labels":
         return learned.counts
-    a, fit = learned.answers, learned.class_fit
+    a, fit = learned.answers, learned.fit
     table = np.zeros((len(fit.skill), len(a.labels), len(a.labels)))
     task, asked, definite = a.task, a.question_column(), fit.definite
     for c in range(learned.problem.n_classes):
@@ -216,9 +216,9 @@ def _constant_or_random(learned: Learned) -> Iterator[Flag]:
 def _lucky(learned: Learned) -> FloatArray | None:
     """Right answers that each worker would give by chance, where questions have several answers."""
     a = learned.answers
-    if learned.kind == "labels" or learned.problem.is_yes_no:
+    if learned.kind == "labels" or not a.choices:
         return None
-    fit = learned.class_fit
+    fit = learned.fit
     chance = fit.right_answer.sum(axis=0) / learned.problem.n_answers[:, None]
     expected = (fit.posterior[a.task] * chance[a.question_column()]).sum(axis=1)
     return np.bincount(a.worker, expected, len(fit.skill)).astype(np.float64)

@@ -96,7 +96,7 @@ def identification_policy(
     them, or 0.5. `folds` parts are left out in turn: persons, where every item was answered by one,
     else items.
     """
-    if learned.kind != "classes":
+    if learned.kind != "classes" or learned.labelling is not None:
         options |= {} if repeats is None else {"repeats": repeats}
         return source_policy(learned, target_error, max_answers, strict, **options)
     sheet = sheet_of(learned)

@@ -33,7 +33,7 @@ from crowdtree.learning.label_models import (
 )
 from crowdtree.learning.passes import with_gold
 from crowdtree.learning.skills import SkillFit
-from crowdtree.learning.source_fit import fit_sources
+from crowdtree.learning.source_fit import SourceFit, fit_sources
 from crowdtree.learning.source_rates import (
     Rates,
     SumOfRight,
@@ -41,6 +41,7 @@ from crowdtree.learning.source_rates import (
     rates_of_sources,
     rates_of_workers,
 )
+from crowdtree.learning.source_tables import Layout
 from crowdtree.learning.stating import PRIOR, CrowdMap
 
 IntArray = NDArray[np.int32]
@@ -74,19 +75,54 @@ def fit_labels(
         raise CrowdtreeError(
             f"method: {method!r} is unknown; choose from {', '.join(LABEL_METHODS)}"
         )
-    several = answers.sources is not None and method == "ensemble"
-    if several:
-        fitter = fit_sources
-    fit = fitter(answers, gold)
-    if method != "ensemble":
-        return fit
+    if answers.sources is not None and method == "ensemble":
+        by_source = fit_sources(answers, gold, Layout.of_labels(len(answers.labels)))
+        fit: LabelFit = beside_crowd(by_source, answers, gold)
+    else:
+        fit = fitter(answers, gold)
+    return fit if method != "ensemble" else with_map(fit, answers, gold, weight)
+
+
+def with_map(
+    fit: LabelFit, answers: Answers, gold: IntArray, weight: FloatArray | None
+) -> LabelFit:
+    """Say by what probabilities are stated: what is known of other crowds, and known items."""
     known, count = np.flatnonzero(gold >= 0), np.diff(answers.start)
-    crowd_map = CrowdMap.of_crowd(len(answers.labels), count, several).updated(
+    several = isinstance(fit, SourceFit)
+    crowd_map = CrowdMap.of_crowd(fit.posterior.shape[1], count, several).updated(
         fit.blind[known], count[known], gold[known], None if weight is None else weight[known]
     )
     return replace(fit, crowd_map=crowd_map)
 
 
+def beside_crowd(fit: SourceFit, answers: Answers, gold: IntArray) -> SourceFit:
+    """Average what the sources say with models that take all workers for independent.
+
+    These know that people differ in skill, but not that models err together. Before any class is
+    known their share is that of the answers that people gave; items of known class move it by how
+    likely each fit makes them (stacking, Wolpert 1992), as if :data:`STACKING_ITEMS` had been seen.
+    """
+    assert answers.sources is not None
+    crowd, known = ensemble(answers, gold), np.flatnonzero(gold >= 0)
+    is_person = np.array(answers.sources.kinds) == "people"
+    usual = share = float(is_person[answers.sources.codes(answers.workers)][answers.worker].mean())
+    chance = [part.blind[known, gold[known]] for part in (fit, crowd)]
+    for _ in range(STACKING_STEPS):
+        both = (1 - share) * chance[0] + share * chance[1]
+        of_crowd = share * chance[1] / np.maximum(both, _LEAST_CHANCE)
+        share = (of_crowd.sum() + STACKING_ITEMS * usual) / (len(known) + STACKING_ITEMS)
+    mixed = replace(fit, crowd=crowd, crowd_share=float(share))
+    return replace(
+        mixed,
+        posterior=mixed.averaged(fit.posterior, crowd.posterior),
+        blind=mixed.averaged(fit.blind, crowd.blind),
+    )
+
+
+STACKING_ITEMS = 4.0
+"""Known items that the usual share of the crowd in the posteriors counts for."""
+STACKING_STEPS = 50
+_LEAST_CHANCE = 1e-300
 MAX_STEPS = 1000
 """Steps after which a fit by maximum likelihood counts as not converged."""
 
@@ -233,25 +269,28 @@ def dependence_of(answers: Answers, fit: LabelFit) -> float:
 
 
 def label_skills(answers: Answers, fit: LabelFit, gold: IntArray, stated: FloatArray) -> SkillFit:
-    """Errors by class, skills of workers and class shares, each with its doubt.
+    """Errors by question and class, skills of workers and class shares, each with its doubt.
 
-    The error of a class is the share of wrong answers to its items, whoever gave them; a worker
-    of skill 0 errs as often as all answers together. `stated` are the stated probabilities.
+    An error is the share of wrong answers to items of the class, whoever gave them; a worker of
+    skill 0 errs as often as all answers together. `stated` are the stated probabilities.
     """
-    labels, items = len(answers.labels), len(stated)
-    sums = _Sums(answers, fit, gold, stated)
-    asked = np.diff(answers.start) @ stated
-    right = sums.of_labels.values.mean(axis=0)
-    error = np.clip((asked - right + 0.5) / (asked + 1), _LEAST_ERROR, 1 - _LEAST_ERROR)[None]
+    layout = fit.layout if isinstance(fit, SourceFit) else Layout.of_labels(len(answers.labels))
+    sums = _Sums(answers, fit, layout, gold, stated)
+    items, classes = stated.shape
+    asked, right = sums.asked, sums.of_cells.values.mean(axis=0).reshape(sums.asked.shape)
+    error = (asked - right + 0.5) / (asked + 1)
+    if len(asked) > 1:  # thin cells are like the others of their question
+        wrong, given = (asked - right).sum(axis=1, keepdims=True), asked.sum(axis=1, keepdims=True)
+        error = (asked - right + 2 * (wrong + 0.5) / (given + 1)) / (asked + 2)
+    error = np.clip(np.where(layout.definite, error, 0.5), _LEAST_ERROR, 1 - _LEAST_ERROR)
     variance = error * (1 - error) / (asked + 2)
-    variance += sums.of_labels.total / np.maximum(asked, 1) ** 2
+    variance += sums.of_cells.total.reshape(asked.shape) / np.maximum(asked, 1) ** 2
     size = np.maximum(error * (1 - error) / variance - 1, 1e-2)
-    log_odds, deviation = _worker_rates(answers, stated, sums.of_workers)
-    rates = sums.rates(answers) if answers.sources is not None else {}
+    log_odds, deviation = _worker_rates(*sums.of(answers.worker, answers.n_workers))
     typical = float(np.clip((asked - right).sum() / max(asked.sum(), 1.0), 1e-4, 1 - 1e-4))
-    share = (stated.sum(axis=0) + 1) / (items + labels)
+    share = (stated.sum(axis=0) + 1) / (items + classes)
     unsure = ((stated * (1 - stated)).sum(axis=0) + sums.of_items.total) / items**2
-    unsure += share * (1 - share) / (items + labels)
+    unsure += share * (1 - share) / (items + classes)
     skill = _logit(typical) - log_odds
     return SkillFit(
         cell=-_logit(error),
@@ -263,40 +302,65 @@ def label_skills(answers: Answers, fit: LabelFit, gold: IntArray, stated: FloatA
         posterior=fit.posterior,
         prior=share / share.sum(),
         prior_size=np.maximum(share * (1 - share) / unsure - 1, 1.0),
-        answers=asked[None],
-        **rates,
+        answers=asked,
+        right_answer=layout.right,
+        **(sums.rates() if answers.sources is not None else {}),
     )
 
 
 class _Sums:
-    """Right answers of workers, right answers of labels, and items of classes."""
+    """Right answers of groups of answers and of cells (question, class), and items of classes."""
 
-    def __init__(self, answers: Answers, fit: LabelFit, gold: IntArray, stated: FloatArray) -> None:
-        self._fit, self._known, self._stated = fit, gold >= 0, stated
-        task, labels = answers.task, len(answers.labels)
-        row, cls = (at.ravel() for at in np.indices(stated.shape))
-        self.of_workers = self._sum(
-            task, answers.label, answers.worker, answers.n_workers, PRIOR.worker_sd
+    def __init__(
+        self,
+        answers: Answers,
+        fit: LabelFit,
+        layout: Layout,
+        gold: IntArray,
+        stated: FloatArray,
+    ) -> None:
+        self._answers, self._fit = answers, fit
+        self._known, self._stated = gold >= 0, stated
+        task, question = answers.task, answers.question_column()
+        classes, cells = stated.shape[1], layout.definite.size
+        if len(layout.definite) > 1:
+            at, cls = np.nonzero(layout.right[answers.label, question])
+            self._counted = (layout.definite[question] * stated[task]).sum(axis=1)
+        else:  # every answer is right for one class
+            at, cls = np.arange(answers.n_answers), answers.label.astype(np.intp)
+            self._counted = np.ones(answers.n_answers)
+        self._at, self._item, self._class = at, task[at], cls
+        chance = np.bincount(at, stated[self._item, self._class], answers.n_answers)
+        self._unsure = chance * (self._counted - chance)
+        self.of_cells = self._sum(
+            self._item, self._class, question[at] * np.int64(classes) + self._class, cells
         )
-        self.of_labels = self._sum(task, answers.label, answers.label, labels)
-        self.of_items = self._sum(row, cls, cls, labels)
+        row, cls = (part.ravel() for part in np.indices(stated.shape))
+        self.of_items = self._sum(row, cls, cls, classes)
+        each = [
+            np.bincount(task[question == q], minlength=len(stated)) @ stated
+            for q in range(len(layout.definite))
+        ]
+        self.asked = np.stack(each) * layout.definite
 
-    def rates(self, answers: Answers) -> dict[str, Rates]:
+    def of(self, group: NDArray[Any], size: int) -> tuple[FloatArray, FloatArray, SumOfRight]:
+        """Answers of each group, the variance of the number of right ones, and these numbers."""
+        count, unsure = (
+            np.bincount(group, part, size).astype(np.float64)
+            for part in (self._counted, self._unsure)
+        )
+        right = self._sum(self._item, self._class, group[self._at], size, PRIOR.worker_sd)
+        return count, unsure, right
+
+    def rates(self) -> dict[str, Rates]:
         """Errors of workers and of their sources."""
-        assert answers.sources is not None
-        task, source = answers.task, answers.sources.codes(answers.workers)[answers.worker]
-        chance, names = self._stated[task, answers.label], len(answers.sources.names)
-        spread = chance * (1 - chance)
-        of_sources = self._sum(task, answers.label, source, names, PRIOR.worker_sd)
-
-        def sums(group: NDArray[Any], size: int) -> tuple[FloatArray, FloatArray]:
-            count = np.bincount(group, minlength=size).astype(np.float64)
-            return count, np.bincount(group, spread, size).astype(np.float64)
-
-        workers = sums(answers.worker, answers.n_workers)
+        answers, sources = self._answers, self._answers.sources
+        assert sources is not None
+        source = sources.codes(answers.workers)[answers.worker]
+        workers = self.of(answers.worker, answers.n_workers)
         return {
-            "worker_rates": rates_of_workers(answers, *workers, self.of_workers),
-            "source_rates": rates_of_sources(*sums(source, names), of_sources),
+            "worker_rates": rates_of_workers(answers, *workers),
+            "source_rates": rates_of_sources(*self.of(source, len(sources.names))),
         }
 
     def _sum(
@@ -322,7 +386,7 @@ class _Sums:
 
 
 def _worker_rates(
-    answers: Answers, stated: FloatArray, right: SumOfRight
+    count: FloatArray, unsure: FloatArray, right: SumOfRight
 ) -> tuple[FloatArray, FloatArray]:
     """Log odds of the error of every worker, and their standard deviation.
 
@@ -330,9 +394,6 @@ def _worker_rates(
     answers is taken for a typical one. What the answers tell is what they would tell were the
     classes known, less what that doubt takes (Louis 1982).
     """
-    chance = stated[answers.task, answers.label]
-    count = np.bincount(answers.worker, minlength=answers.n_workers).astype(np.float64)
-    unsure = np.bincount(answers.worker, weights=chance * (1 - chance), minlength=len(count))
     wrong = count - right.values
     a, b = beta_of_crowd(wrong.mean(axis=0), count, unsure / np.maximum(count, 1) ** 2)
     typical = (wrong.sum(axis=1, keepdims=True) + 0.5) / (count.sum() + 1)  # under each map

@@ -37,19 +37,18 @@ def label_numbers(answers: Answers, labelling: LabelFit, gold: NDArray[Any]) -> 
     """Write a fit of one question as a problem, with stated posteriors, skills and counts."""
     posterior = stated(labelling.posterior, gold, np.diff(answers.start), labelling.crowd_map)
     fit = label_skills(answers, labelling, gold, posterior)
-    counts = answers.votes.counts(posterior)
-    problem = label_problem(
-        answers.labels,
-        fit,
-        crowd_confusion(counts),
-        fit.prior,
-        answers.questions[0],
-        dependence_of(answers, labelling),
-    )
+    base, counts, problem = None, np.zeros((0, 0, 0)), None
     if isinstance(labelling, SourceFit):
-        known = labelling.held_out  # without them what is stated is more careful than the fit
+        base, known = labelling.base, labelling.held_out
+        # without known items what is stated is more careful than the fit
         tables = labelling.tables if known else tables_by(answers, labelling, posterior)
-        problem = source_problem(answers, tables, labelling.causes, fit.error) or problem
+        problem = source_problem(answers, base, tables, labelling.causes, fit.error)
+    if base is None:
+        counts = answers.votes.counts(posterior)
+    if problem is None:
+        confusion, question = crowd_confusion(counts), answers.questions[0]
+        dependence = dependence_of(answers, labelling)
+        problem = label_problem(answers.labels, fit, confusion, fit.prior, question, dependence)
     return LabelNumbers(problem, posterior, fit, counts)
 
 
@@ -145,6 +144,24 @@ def open_problem(
     return make_problem(
         classes, fit.prior, questions, right, np.where(known, fit.error, 0.5), answers=names,
         dash="inapplicable" if known.all() else "either", **options,
+    )  # fmt: skip
+
+
+def problem_of_gold(
+    classes: tuple[str, ...], answers: Answers, gold: NDArray[Any], certain: float
+) -> Problem:
+    """Make a problem whose right answers are those that known items show; some are left open."""
+    from crowdtree.learning.classes import likeliest_answers
+
+    posterior = with_gold(np.zeros((answers.n_tasks, len(classes))), gold)
+    right, channel = likeliest_answers(answers, posterior, certain)
+    known = right.any(axis=0)
+    error = np.where(known, 0.25, 1 - 1 / (channel > 0).sum(axis=0))
+    outcome = right if answers.choices else np.where(known, right[1], DASH)
+    return make_problem(
+        classes, np.full(len(classes), 1 / len(classes)), answers.questions, outcome, error,
+        answers=answers.choices or None, dash="inapplicable" if known.all() else "either",
+        unsure=share_of_skips(answers) if answers.choices else None,
     )  # fmt: skip
 
 

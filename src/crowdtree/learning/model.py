@@ -374,7 +374,7 @@ class Learned(Framed, Saved, Plotted):
             count = known = self.counts.sum(axis=(1, 2))
         else:
             best = np.argmax(self.fit.posterior, axis=1)[a.task]
-            cell, fit = (a.question_column(), best), self.class_fit
+            cell, fit = (a.question_column(), best), self.fit
             sums = None, fit.definite[cell], fit.right_answer[a.label, *cell]
             count, known, agreed = (np.bincount(a.worker, part, a.n_workers) for part in sums)
         return count, agreed / np.maximum(known, 1)
@@ -506,7 +506,10 @@ class Learned(Framed, Saved, Plotted):
 
         Also where the outcome is left open, so that the problem of two answers holds one half.
         """
-        return self.problem.channel[0] if self.kind == "labels" else self.class_fit.table
+        if isinstance(self.fit, ClassFit):
+            return self.fit.table
+        given = [max(source.answers, 1) for source in self.sources.values()] or [1]
+        return np.asarray(np.average(self.problem.channel[: len(given)], axis=0, weights=given))
 
     @cached_property
     def flags(self) -> Flags:

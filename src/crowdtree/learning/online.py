@@ -60,7 +60,9 @@ def classify(learned: Learned, source: Any) -> tuple[list[str], FloatArray]:
     read = _read(learned, source)
     asked = with_workers_of(learned, read if learned.kind == "classes" else read.one_each())
     if learned.labelling is not None:
-        posterior = _average(learned.labelling, _model_posteriors(learned, asked), asked)
+        posterior = _average(
+            learned.labelling, _model_posteriors(learned, learned.labelling, asked), asked
+        )
     else:
         posterior = class_posteriors(learned, asked)
     if learned.discount is not None:
@@ -126,7 +128,7 @@ def _with_names(
 def _update_labels(learned: Learned, labelling: LabelFit, touched: NDArray[np.intp]) -> None:
     """Move items to their new posteriors; everything else follows from these."""
     answers, asked = learned.answers, learned.answers.items(touched)
-    parts = _model_posteriors(learned, asked)
+    parts = _model_posteriors(learned, labelling, asked)
     average = _average(labelling, parts, asked)
     row = np.append(labelling.row, np.full(answers.n_workers - len(labelling.row), -1))
     labelling = replace(
@@ -161,15 +163,17 @@ def _average(labelling: LabelFit, parts: list[FloatArray], asked: Answers) -> Fl
     return np.asarray(np.mean([*shares, *parts], axis=0))
 
 
-def _model_posteriors(learned: Learned, asked: Answers) -> list[FloatArray]:
+def _model_posteriors(learned: Learned, labelling: LabelFit, asked: Answers) -> list[FloatArray]:
     """Posteriors of items under each model; a worker it does not know (-1) is a typical one.
 
     Without models, a worker's table is their expected answers, filled up with the crowd's.
     """
-    labelling = learned.labelling
-    assert labelling is not None
     if isinstance(labelling, SourceFit):
-        return [labelling.expected(replace(asked, sources=learned.answers.sources))]
+        own = labelling.expected(replace(asked, sources=learned.answers.sources))
+        if labelling.crowd is None:
+            return [own]
+        parts = _model_posteriors(learned, labelling.crowd, asked)
+        return [labelling.averaged(own, _average(labelling.crowd, parts, asked))]
     if labelling.models:
         asked = merge_copies(asked, labelling.copies)
         tables = [(m.table, m.typical, m.log_prior) for m in labelling.models]

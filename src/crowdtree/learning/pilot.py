@@ -238,11 +238,7 @@ def credible_interval(
             raise CrowdtreeError(f"{name}: expected 1 or more, got {count!r}")
     if draws < 2:
         raise CrowdtreeError(f"draws: expected 2 or more, got {draws!r}")
-    if learned.problem.has_sources:
-        raise CrowdtreeError(
-            "credible_interval: expected one source of answers, got several; learn from the "
-            "answers of each source alone"
-        )
+    learned.problem.require_one_source("credible_interval")
     from crowdtree.learning.optimism import optimism
 
     plan = as_plan(design)

@@ -46,11 +46,18 @@ class SkillFit:
     worker_rates: Rates | None = None
     source_rates: Rates | None = None
     """Errors of the workers and of their sources, where there are several sources."""
+    right_answer: BoolArray = field(default_factory=lambda: np.zeros((0, 0, 0), bool))
+    """Whether an answer is right (answer, question, class); none where the cell is open."""
 
     @property
     def error(self) -> FloatArray:
         """Error of a worker of skill 0, per cell."""
         return np.asarray(1 / (1 + np.exp(self.cell)))
+
+    @property
+    def definite(self) -> BoolArray:
+        """Whether a cell has right and wrong answers."""
+        return np.asarray(self.right_answer.any(axis=0))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,8 +65,8 @@ class ClassFit(SkillFit):
     """What was learned from questions about classes, with any number of answers.
 
     A worker gives a right answer with the probability ``sigmoid(cell + tilt * skill)``. `wrong` and
-    `right` are the Beta posterior of the crowd's error. Each (answer, question, class):
-    `right_answer` (none where the cell is open), `within`, the shares among the right, wrong or (in
+    `right` are the Beta posterior of the crowd's error. Each (answer, question, class): `within`,
+    the shares among the right, wrong or (in
     an open cell) all answers, `within_size`, how many answers would tell a share as well, and
     `log_none`, the log probability that nobody gave an answer about an item of the class. `people`
     is how much people differ; where the fit with skills did not converge, workers are alike and
@@ -67,18 +74,12 @@ class ClassFit(SkillFit):
     """
 
     tilt: FloatArray
-    right_answer: BoolArray
     within: FloatArray
     within_size: FloatArray
     log_none: FloatArray
     people: People
     trace: tuple[float, ...]
     converged: bool
-
-    @property
-    def definite(self) -> BoolArray:
-        """Whether a cell has right and wrong answers."""
-        return np.asarray(self.right_answer.any(axis=0))
 
     @property
     def error(self) -> FloatArray:

@@ -1,32 +1,48 @@
 """How much answers count that share errors (docs/model.md, section 9.5).
 
-Answers of a group (models, experts, the people of one source) share errors with each other, and
-groups with each other. Answers are taken for signals of equal correlation, of which the best
-weighted sum is asked for (Fisher 1936): equal ones count ``1 / (1 + (n - 1) rho)`` each, and beside
-a strong one the weak ones count little, down to nothing.
+Answers of a group (models, experts, the people of one source) to one question share errors with
+each other, groups with each other, and questions about one item with each other. Answers are taken
+for signals of equal correlation, of which the best weighted sum is asked for (Fisher 1936): equal
+ones count ``1 / (1 + (n - 1) rho)`` each, and beside a strong one the weak ones count little, down
+to nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, logsumexp
+from scipy.special import expit, logit
 
-from crowdtree.core.arrays import FloatArray
+from crowdtree.core.arrays import BoolArray, FloatArray
 
 _SPREAD = 1.0  # standard deviation of a dependence before anything is seen, in logits
 _LEAST_STRENGTH = 1e-6
+_LEAST_CHANCE = 1e-300
+_PRECISE = 0.03  # of a dependence, in logits
+_NEAR = 0.2  # logits from a start to the result, about
 
 
 class Dependence(NamedTuple):
-    """How far the answers of each group hang together, and those of different groups."""
+    """How far answers hang together: of each group, of different groups, of different questions."""
 
     within: FloatArray
     between: float
+    across: float = 0.0
+
+    @property
+    def logits(self) -> FloatArray:
+        """The numbers in logits, that of questions only where it is not 0."""
+        return np.asarray(logit([*self.within, self.between, *([self.across] * (self.across > 0))]))
+
+    def at(self, logits: FloatArray) -> Dependence:
+        """Others in place of these numbers."""
+        share = expit(np.clip(logits, -8, 8))
+        groups = len(self.within)
+        return Dependence(share[:groups], *share[groups:].tolist())
 
 
 def discounts(
@@ -52,38 +68,71 @@ def discounts(
     return np.where(used, (1 - rho * total / own) / (1 - rho), 0.0).clip(0, None)
 
 
+class _Joined(NamedTuple):
+    """Signals of which some are joined to one: the new signal of each, and all of the new ones."""
+
+    weight: FloatArray
+    of: NDArray[np.intp]
+    strength: FloatArray
+
+
+def _joined(
+    strength: FloatArray,
+    key: NDArray[np.integer],
+    correlation: FloatArray | float,
+    order: NDArray[np.intp] | None = None,
+) -> _Joined:
+    """Join signals of the same key, each as far as it counts.
+
+    New signals are in the order of the keys; `order` is that of the signals by key and strength.
+    """
+    order = np.lexsort((-strength, key)) if order is None else order
+    run = np.cumsum(np.append(False, np.diff(key[order]) != 0))
+    rho = np.broadcast_to(correlation, strength.shape)[order]
+    counted = discounts(strength[order], run, rho)
+    weight, of = np.empty(len(order)), np.empty(len(order), np.intp)
+    weight[order], of[order] = counted, run
+    return _Joined(weight, of, np.sqrt(np.bincount(run, counted * strength[order] ** 2)))
+
+
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """What each answer says about its item: log likelihoods (answer, class), and how strongly."""
 
     items: int
     item: NDArray[np.integer]
+    question: NDArray[np.integer]
     group: NDArray[np.integer]
     logs: FloatArray
     strength: FloatArray
 
     @cached_property
-    def _order(self) -> tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]:
-        """Answers by item, group and strength: their place, their run and the strength."""
-        strength = np.maximum(self.strength, _LEAST_STRENGTH)
-        order = np.lexsort((-strength, self.group, self.item))
-        new = (np.diff(self.item[order]) != 0) | (np.diff(self.group[order]) != 0)
-        return order, np.append(0, np.cumsum(new))[: len(order)], strength[order]
+    def _keys(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """Group about a question of each answer, question of each such group, item of each."""
+        asked = self.item.astype(np.int64) * (int(self.question.max()) + 1) + self.question
+        both = asked * (int(self.group.max()) + 1) + self.group
+        _, first, own = np.unique(both, return_index=True, return_inverse=True)
+        _, second, question = np.unique(asked[first], return_index=True, return_inverse=True)
+        return own, question, self.item[first[second]].astype(np.intp)
+
+    @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        """Answers by item, question, group and falling strength."""
+        return np.lexsort((-self.strength, self._keys[0]))
 
     def weights(self, dependence: Dependence) -> FloatArray:
         """How much each answer counts."""
         if not len(self.item):
             return np.zeros(0)
-        order, run, strength = self._order
-        weight = discounts(strength, run, dependence.within[self.group[order]])
-        whole = np.sqrt(np.bincount(run, weight * strength**2))  # strength of a group's answers
-        item = self.item[order][np.searchsorted(run, np.arange(len(whole)))]
-        by_item = np.lexsort((-whole, item))
-        among = np.empty(len(whole))
-        among[by_item] = discounts(whole[by_item], item[by_item], dependence.between)
-        counted = np.empty(len(order))
-        counted[order] = weight * among[run]
-        return counted
+        own, question, item = self._keys
+        strength = np.maximum(self.strength, _LEAST_STRENGTH)
+        answers = _joined(strength, own, dependence.within[self.group], self._order)
+        groups = _joined(answers.strength, question, dependence.between)
+        weight = answers.weight * groups.weight[answers.of]
+        if not dependence.across:
+            return weight
+        questions = _joined(groups.strength, item, dependence.across)
+        return np.asarray(weight * questions.weight[groups.of][answers.of])
 
     def combined(self, dependence: Dependence) -> FloatArray:
         """Weighted sums of the logs (item, class)."""
@@ -94,13 +143,14 @@ class Evidence:
     def posterior(self, log_prior: FloatArray, dependence: Dependence) -> FloatArray:
         """Log posteriors of the classes of the items."""
         score = log_prior + self.combined(dependence)
-        return np.asarray(score - logsumexp(score, axis=1, keepdims=True))
+        return np.asarray(score - np.logaddexp.reduce(score, axis=1, keepdims=True))
 
 
 class LeftOut(NamedTuple):
     """Items, what is said of them, and what was left out of that: their class, or an answer.
 
-    `seen` is the probability of what was left out under each class (item, class).
+    `log_share` are the class shares without it, and `seen` is the probability of what was left out
+    under each class (item, class).
     """
 
     items: NDArray[np.intp]
@@ -108,30 +158,53 @@ class LeftOut(NamedTuple):
     log_share: FloatArray
     seen: FloatArray
 
+    @classmethod
+    def joined(cls, parts: list[LeftOut]) -> LeftOut:
+        """All parts as one."""
+        first = np.cumsum([0, *(len(part.items) for part in parts)])
+        shifted = [
+            replace(part.evidence, item=part.evidence.item + start)
+            for part, start in zip(parts, first, strict=False)
+        ]
+        columns = ("item", "question", "group", "logs", "strength")
+        evidence = Evidence(
+            int(first[-1]),
+            *(np.concatenate([getattr(part, name) for part in shifted]) for name in columns),
+        )
+        rows = [(part.items, part.log_share, part.seen) for part in parts]
+        items, share, seen = (np.concatenate(column) for column in zip(*rows, strict=True))
+        return cls(items, evidence, share, seen)
+
     def posterior(self, dependence: Dependence) -> FloatArray:
         """Log posteriors of the items."""
         return self.evidence.posterior(self.log_share, dependence)
 
-    def loss(self, dependence: Dependence) -> float:
-        """Log loss of what was left out."""
-        return -float(logsumexp(self.posterior(dependence), axis=1, b=self.seen).sum())
+    def losses(self, dependence: Dependence) -> FloatArray:
+        """Log loss of what was left out of each item."""
+        chance = np.einsum("ic,ic->i", np.exp(self.posterior(dependence)), self.seen)
+        return np.asarray(-np.log(np.maximum(chance, _LEAST_CHANCE)))
 
 
-def fit_dependence(parts: list[LeftOut], usual: Dependence) -> Dependence:
-    """Find the dependence by which what was left out is predicted best."""
+def fit_dependence(
+    left_out: LeftOut,
+    usual: Dependence,
+    counts: BoolArray | None = None,
+    start: Dependence | None = None,
+) -> Dependence:
+    """Find the dependence by which what was left out is predicted best.
+
+    `counts` says which items count; `start` is near the result.
+    """
     from scipy.optimize import minimize
 
-    centre = logit(np.append(*usual))
+    centre = usual.logits
+    first, step = (centre, 1.0) if start is None else (start.logits, _NEAR)
 
     def loss(point: FloatArray) -> float:
+        losses = left_out.losses(usual.at(point))
         score = ((point - centre) ** 2).sum() / (2 * _SPREAD**2)
-        return float(score + sum(part.loss(_dependence(point)) for part in parts))
+        return float(score + (losses if counts is None else losses[counts]).sum())
 
-    corners = np.vstack([centre, centre - np.eye(len(centre))])
-    options: Any = {"initial_simplex": corners, "xatol": 0.02, "fatol": 0.01, "maxiter": 500}
-    return _dependence(minimize(loss, centre, method="Nelder-Mead", options=options).x)
-
-
-def _dependence(point: FloatArray) -> Dependence:
-    share = expit(np.clip(point, -8, 8))
-    return Dependence(share[:-1], float(share[-1]))
+    corners = np.vstack([first, first - step * np.eye(len(first))])
+    options: Any = {"initial_simplex": corners, "xatol": _PRECISE, "fatol": 0.01, "maxiter": 500}
+    return usual.at(minimize(loss, first, method="Nelder-Mead", options=options).x)

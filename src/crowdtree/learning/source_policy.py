@@ -1,4 +1,4 @@
-"""Calibrated policies that ask several sources, from answers that name the classes.
+"""Calibrated policies that ask several sources.
 
 Answers are taken as independent, from tables flattened by how much each group of sources counts.
 The calibration discounts all of them together; it is fitted to known items that the tables did not
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeError
-from crowdtree.learning.source_fit import SourceFit, Tables
+from crowdtree.learning.source_fit import SourceFit
 from crowdtree.learning.source_problem import CommonCauses, source_problem
+from crowdtree.learning.source_tables import Tables
 from crowdtree.learning.table_discount import ASSUMED
 from crowdtree.policies import AdaptivePolicy
 from crowdtree.policies.calibrating import fitted, table_key, warn_few
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def recorded_answers(answers: Answers) -> NDArray[np.int8]:
-    """Arrange answers as items x sources x 1 question x repeats, -1 where there is none.
+    """Arrange answers as items x sources x questions x repeats, -1 where there is none.
 
     >>> from crowdtree.learning.answers import read_answers
     >>> said = {"task": [1, 1, 1, 2], "worker": ["ann", "ben", "m", "m"], "label": list("xyyx")}
@@ -38,15 +39,16 @@ def recorded_answers(answers: Answers) -> NDArray[np.int8]:
     """
     sources = answers.sources
     assert sources is not None
-    names = len(sources.names)
-    cell = answers.task.astype(np.int64) * names + sources.codes(answers.workers)[answers.worker]
+    shape = answers.n_tasks, len(sources.names), len(answers.questions)
+    source = sources.codes(answers.workers)[answers.worker]
+    cell = np.ravel_multi_index((answers.task, source, answers.question_column()), shape)
     order = np.argsort(cell, kind="stable")
     first = np.searchsorted(cell[order], cell[order])
     repeat = np.empty(len(cell), np.int64)
     repeat[order] = np.arange(len(cell)) - first
-    values = np.full((answers.n_tasks * names, int(repeat.max()) + 1), -1, np.int8)
+    values = np.full((np.prod(shape), int(repeat.max()) + 1), -1, np.int8)
     values[cell, repeat] = answers.label
-    return values.reshape(answers.n_tasks, names, 1, -1)
+    return values.reshape(*shape, -1)
 
 
 def source_policy(
@@ -94,13 +96,19 @@ def _asked_by(learned: Learned, fit: SourceFit, tables: Tables) -> Problem:
     assert answers.sources is not None
     every = tables.evidence(answers, fit.row, np.arange(answers.n_tasks))
     source = answers.sources.codes(answers.workers)[answers.worker]
-    count, total = (np.bincount(source, w) for w in (None, every.weights(fit.dependence)))
-    weight = total / np.maximum(count, 1)
-    chance = tables.of_sources ** (weight / weight.max())[:, None, None]
+    shape = tables.sources, len(answers.questions)
+    cell = np.ravel_multi_index((source, answers.question_column()), shape)
+    count, total = (
+        np.bincount(cell, w, np.prod(shape)) for w in (None, every.weights(fit.dependence))
+    )
+    weight = (total / np.maximum(count, 1)).reshape(shape)
+    exists = tables.of_sources > 0
+    chance = tables.of_sources ** (weight / weight.max())[:, None, :, None] * exists
     flat = np.concatenate(
         [tables.chance[: -len(chance)], chance / chance.sum(axis=1, keepdims=True)]
     )
     independent = CommonCauses(0.0, 0.0)
-    problem = source_problem(answers, replace(tables, chance=flat), independent, learned.fit.error)
+    flattened = replace(tables, chance=flat)
+    problem = source_problem(answers, fit.base, flattened, independent, learned.fit.error)
     assert problem is not None  # the learned problem has sources, too
     return problem

@@ -1,7 +1,7 @@
 """What was learned about several sources of answers, as a problem that policies ask by.
 
-One question has the classes as answers, and every source a table. Errors hang together by the model
-of :mod:`crowdtree.core.common_causes`, whose two numbers tell left-out known items best.
+Every source has a table. Errors hang together by the model of
+:mod:`crowdtree.core.common_causes`, whose two numbers tell left-out known items best.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from crowdtree.core.sources import Source, scaled_error
 if TYPE_CHECKING:
     from crowdtree.learning.answers import Answers
     from crowdtree.learning.model import Learned
-    from crowdtree.learning.source_fit import Tables
+    from crowdtree.learning.source_tables import Tables
 
 _USUAL = 0.3, 0.6
 """Correlation within a source, and share of common causes, before any item is known."""
@@ -37,13 +37,37 @@ def with_upper_errors(learned: Learned, level: float) -> Problem:
 
     problem, rates = learned.problem, learned.fit.source_rates
     assert rates is not None
-    factor = beta.ppf(level, *rates) / rates.mean
-    sources = []
-    for source, channel, times in zip(problem.sources, problem.channel, factor, strict=True):
-        table = scaled_error(channel, problem.right, max(float(times), 1.0))[:, 0]
-        sources.append(replace(source, table={problem.questions[0]: table}))
+    factor = np.maximum(beta.ppf(level, *rates) / rates.mean, 1.0).tolist()
+    table = [
+        scaled_error(channel, problem.right, times)
+        for channel, times in zip(problem.channel, factor, strict=False)
+    ]
+    return _with_tables(problem, problem.sources[: len(table)], np.array(table))
+
+
+def _with_tables(problem: Problem, sources: Any, tables: FloatArray, **changes: Any) -> Problem:
+    """Give sources their tables (source, answer, question, class); others of the problem stay."""
+    learned = [
+        replace(
+            source,
+            worker_error=None,
+            error_factor=1.0,
+            confusion=None,
+            table={
+                name: table[: len(answers), q]
+                for q, (name, answers) in enumerate(
+                    zip(problem.questions, problem.answers, strict=True)
+                )
+            },
+        )
+        for source, table in zip(sources, tables, strict=True)
+    ]
+    names = {source.name for source in learned}
+    others = [source for source in problem.all_sources if source.name not in names]
+    if not problem.has_sources:  # what stood for everybody is what was learned about
+        others = [source for source in others if source.refers]
     with warnings.catch_warnings(action="ignore", category=CrowdtreeWarning):
-        return problem.replace(sources=sources)
+        return problem.replace(sources=[*learned, *others], **changes)
 
 
 class CommonCauses(NamedTuple):
@@ -56,22 +80,25 @@ class CommonCauses(NamedTuple):
 class KnownAnswers(NamedTuple):
     """Answers about known items, with tables that did not use their class.
 
-    `counts` is (source, answer, item), `table` (source, answer, class), `several` whether a source
-    has several workers.
+    `counts` is (question, source, answer, item), `table` (source, answer, question, class), `wrong`
+    (answer, question, class) whether an answer may have a cause, `several` whether a source has
+    several workers.
     """
 
     counts: NDArray[np.int64]
     table: FloatArray
+    wrong: BoolArray
     log_share: FloatArray
     several: BoolArray
     truth: NDArray[Any]
 
     def loss(self, causes: CommonCauses) -> float:
         """Log loss of the classes."""
-        wrong = ~np.eye(self.table.shape[-1], dtype=bool)
-        model = Causes.of(self.table, wrong, causes.shared)
-        joint = model.joint(self.counts, np.where(self.several, causes.within, 0.0))
-        score = self.log_share + logsumexp(joint, axis=0)
+        dependence = np.where(self.several, causes.within, 0.0)
+        score = np.tile(self.log_share, (len(self.truth), 1))
+        for q, counts in enumerate(self.counts):
+            model = Causes.of(self.table[:, :, q], self.wrong[:, q], causes.shared)
+            score += logsumexp(model.joint(counts, dependence), axis=0)
         score -= logsumexp(score, axis=1, keepdims=True)
         return -float(score[np.arange(len(self.truth)), self.truth].sum())
 
@@ -94,50 +121,50 @@ def fit_causes(parts: list[KnownAnswers]) -> CommonCauses:
 
 
 def count_answers(answers: Answers, source: NDArray[np.int32], sources: int) -> NDArray[np.int64]:
-    """Answers of each source about each item, (source, answer, item)."""
-    labels, items = len(answers.labels), answers.n_tasks
-    cell = (source[answers.worker].astype(np.int64) * labels + answers.label) * items
-    count = np.bincount(cell + answers.task, minlength=sources * labels * items)
-    return count.reshape(sources, labels, items)
+    """Answers of each source about each item, (question, source, answer, item)."""
+    shape = len(answers.questions), sources, len(answers.labels), answers.n_tasks
+    where = answers.question_column(), source[answers.worker], answers.label, answers.task
+    counts = np.zeros(shape, np.int64)
+    np.add.at(counts, where, 1)
+    return counts
 
 
 def source_problem(
-    answers: Answers, tables: Tables, causes: CommonCauses, error: FloatArray
+    answers: Answers,
+    base: Problem | None,
+    tables: Tables,
+    causes: CommonCauses,
+    error: FloatArray,
 ) -> Problem | None:
     """Write tables and dependence as a problem; None where a question cannot have the classes.
 
-    `error` is that of all answers to items of each class.
+    `error` (question, class) is that of all answers, `base` the problem of questions about the
+    classes; None of one question whose answers name the classes.
     """
-    sources, classes = answers.sources, answers.labels
+    sources = answers.sources
     assert sources is not None
-    names = tuple(name.replace("|", "/") for name in classes)
-    if len(names) > MAX_ANSWERS or len({name.casefold() for name in names}) < len(names):
-        return None
-    question = answers.questions[0]
+    if base is None:
+        classes = answers.labels
+        names = [name.replace("|", "/") for name in classes]
+        if len(names) > MAX_ANSWERS or len({name.casefold() for name in names}) < len(names):
+            return None
+        base = Problem(classes, None, answers.questions[:1], [names], 0.0, answers=[names])
     source = sources.codes(answers.workers)
     workers = np.bincount(source, minlength=len(sources.names)).tolist()
-    learned = [
-        Source(
-            name.replace("|", "/"),
-            kind,
-            price=price,
-            table={question: table},
-            dependence=causes.within if several > 1 else 0.0,
-            repeatable=several > 1,
-        )
-        for name, kind, price, table, several in zip(
-            sources.names, sources.kinds, sources.prices, tables.of_sources, workers, strict=True
-        )
-    ]
-    with warnings.catch_warnings(action="ignore", category=CrowdtreeWarning):
-        return Problem(
-            classes,
-            tables.share,
-            [question],
-            [list(names)],
-            error,
-            answers=[list(names)],
-            normalise=True,
-            sources=learned,
-            source_dependence=causes.shared,
-        )
+    given = {source.name: source for source in base.sources if base.has_sources}
+    learned = []
+    for name, kind, price, several in zip(
+        sources.names, sources.kinds, sources.prices, workers, strict=True
+    ):
+        plain = name.replace("|", "/")
+        known = given.get(plain) or Source(plain, kind, price=price, repeatable=several > 1)
+        learned.append(replace(known, dependence=causes.within if several > 1 else 0.0))
+    return _with_tables(
+        base,
+        learned,
+        tables.of_sources,
+        prior=tables.share / tables.share.sum(),
+        worker_error=error,
+        table=None,
+        source_dependence=causes.shared,
+    )

@@ -123,6 +123,7 @@ def find_subtypes(learned: Learned, most: int = 16, seed: int = 0) -> Subtypes:
         raise CrowdtreeError(
             "subtypes: expected questions about the classes, got one whose answers are the classes"
         )
+    learned.problem.require_one_source("subtypes")
     if most < 1:
         raise CrowdtreeError(f"most: expected 1 sub-type or more, got {most!r}")
     rate = np.where(learned.table > 0, np.clip(learned.table, LEAST_RATE, 1 - LEAST_RATE), 0.0)

@@ -15,14 +15,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crowdtree.core.arrays import FloatArray
+from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.core.calibration import FEW
 from crowdtree.core.checking import check_call
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.core.problem import Problem
 from crowdtree.core.text import plural
-from crowdtree.learning.opinions.exponents import blend, fit_exponents, profile_interval
-from crowdtree.learning.opinions.maps import Kind, Map, Views, choose_map, fit_map, splits
+from crowdtree.learning.opinions.exponents import (
+    blend,
+    fit_exponents,
+    is_useful,
+    log_ratios,
+    profile_interval,
+    splits,
+)
 from crowdtree.learning.opinions.rows import Stated, opinions_of, read_sources
 from crowdtree.policies.replay import class_codes
 
@@ -34,20 +40,20 @@ IntArray = NDArray[np.int64]
 class Exponent(NamedTuple):
     """How much the opinion of a source counts, with its 95 % interval (profile likelihood).
 
-    The `value` 1 takes the probabilities as stated, 0 ignores them. `map` is ``"as stated"``;
-    ``"ignored"`` where the known items do not show that the source is of use (`low` and `high` are
-    then those of its exponent as stated); ``"scaled"`` where each class has a bias as well;
-    ``"confusion"`` where only the likeliest class counts, with the errors it was seen to make.
+    The `value` 1 takes the probabilities as stated, 0 ignores them. A source is `ignored` where the
+    known items do not show that it is of use; `low` and `high` are then those of the exponent that
+    it might have.
     """
 
     source: str
     value: float
     low: float
     high: float
-    map: Kind
+    ignored: bool = False
 
     def __str__(self) -> str:
-        return f"{self.source}: {self.value:.2f} ({self.low:.2f} to {self.high:.2f}), {self.map}"
+        ignored = ", ignored" if self.ignored else ""
+        return f"{self.source}: {self.value:.2f} ({self.low:.2f} to {self.high:.2f}){ignored}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +70,8 @@ class Opinions:
         One per source.
     known_priors
         Priors of the known items, each from a fit without it (and a tenth of the others): use these
-        where the policy is calibrated on the same items. Only the kinds of maps were chosen with
-        all of them.
+        where the policy is calibrated on the same items. Only which sources are ignored was chosen
+        with all of them.
     log_loss, prior_log_loss
         Mean log loss of `known_priors` on the known items, and that of the problem's prior.
     notes
@@ -78,7 +84,6 @@ class Opinions:
     log_loss: float
     prior_log_loss: float
     notes: tuple[str, ...]
-    _maps: tuple[Map, ...]
     _powers: FloatArray
 
     @classmethod
@@ -127,22 +132,19 @@ class Opinions:
         if not len(known):
             raise CrowdtreeError("truth: expected items of known class, got none")
         _warn_few(len(known))
-        views = _views(sources, problem)
-        log_prior = np.log(problem.prior)
-        kinds = [choose_map(log_prior, view, known) for view in views]
-        maps, powers, ratios = _fit(log_prior, views, known, kinds)
+        log_prior, ratios = np.log(problem.prior), _ratios(sources, problem)
+        useful = np.array([is_useful(log_prior, ratio, known) for ratio in ratios])
+        powers = _fit(log_prior, ratios, known, useful)
         exponents = []
-        for place, (name, made) in enumerate(zip(sources, maps, strict=True)):
-            slope = float(made.numbers[0]) if made.kind == "scaled" else 1.0
-            value = slope * float(powers[place])
-            if made.kind == "ignored":  # what its exponent might be
-                alone = [views[place].ratio]
-                power = fit_exponents(log_prior, alone, known)[0]
-                low, high = profile_interval(log_prior, alone, known, power, 0)
-            else:
-                low, high = profile_interval(log_prior, ratios, known, powers, place)
-            exponents.append(Exponent(name, value, slope * low, slope * high, made.kind))
-        priors = _left_out_priors(log_prior, views, known, kinds)
+        for place, name in enumerate(sources):
+            used, at = [r for r, u in zip(ratios, useful, strict=True) if u], useful[:place].sum()
+            chosen = powers[useful]
+            if not useful[place]:  # what its exponent might be
+                used, at = [ratios[place]], 0
+                chosen = fit_exponents(log_prior, used, known)[0]
+            ends = profile_interval(log_prior, used, known, chosen, int(at))
+            exponents.append(Exponent(name, float(powers[place]), *ends, not useful[place]))
+        priors = _left_out_priors(log_prior, ratios, known, useful)
         loss = -np.log(priors[np.arange(len(known)), known])
         notes = _note(sources)
         return cls(
@@ -152,7 +154,6 @@ class Opinions:
             float(loss.mean()),
             float(-log_prior[known].mean()),
             notes,
-            maps,
             powers,
         )
 
@@ -171,8 +172,7 @@ class Opinions:
                 f"probabilities: expected the sources {', '.join(names)}, got {', '.join(sources)}"
             )
         _note(sources)
-        views = _views({name: sources[name] for name in names}, self.problem)
-        ratios = [made(view) for made, view in zip(self._maps, views, strict=True)]
+        ratios = _ratios({name: sources[name] for name in names}, self.problem)
         return _priors(np.log(self.problem.prior), ratios, self._powers, self.problem.prior)
 
     def to_dict(self) -> dict[str, Any]:
@@ -190,8 +190,8 @@ class Opinions:
         return f"Opinions({plural(len(self.known_priors), 'known item')}; {rows})"
 
 
-def _views(sources: Mapping[str, Stated], problem: Problem) -> list[Views]:
-    return [Views.of(stated.rows, problem.prior) for stated in sources.values()]
+def _ratios(sources: Mapping[str, Stated], problem: Problem) -> list[FloatArray]:
+    return [log_ratios(stated.rows, problem.prior) for stated in sources.values()]
 
 
 def _note(sources: Mapping[str, Stated]) -> tuple[str, ...]:
@@ -213,36 +213,26 @@ def _warn_few(items: int) -> None:
 
 
 def _fit(
-    log_prior: FloatArray, views: Sequence[Views], truth: IntArray, kinds: Sequence[Kind]
-) -> tuple[tuple[Map, ...], FloatArray, list[FloatArray]]:
-    """Maps of these kinds, exponents of all sources together, and the ratios they were fitted to.
-
-    A map with parameters fits the items that it has seen too well, so the exponents are fitted to
-    ratios of left-out items.
-    """
-    maps = tuple(fit_map(k, log_prior, v, truth) for k, v in zip(kinds, views, strict=True))
-    ratios = []
-    for made, view in zip(maps, views, strict=True):
-        ratio = made(view)
-        for held, rest in splits(len(truth)) if made.kind in ("scaled", "confusion") else ():
-            without = fit_map(made.kind, log_prior, view.take(rest), truth[rest])
-            ratio[held] = without(view.take(held))
-        ratios.append(ratio)
-    return maps, fit_exponents(log_prior, ratios, truth)[0], ratios
+    log_prior: FloatArray, ratios: Sequence[FloatArray], truth: IntArray, useful: BoolArray
+) -> FloatArray:
+    """Exponents of all sources together, 0 of those that are ignored."""
+    powers = np.zeros(len(ratios))
+    used = [ratio for ratio, is_used in zip(ratios, useful, strict=True) if is_used]
+    if used:
+        powers[useful] = fit_exponents(log_prior, used, truth)[0]
+    return powers
 
 
 def _left_out_priors(
-    log_prior: FloatArray, views: Sequence[Views], truth: IntArray, kinds: Sequence[Kind]
+    log_prior: FloatArray, ratios: Sequence[FloatArray], truth: IntArray, useful: BoolArray
 ) -> FloatArray:
     """Prior of each known item, fitted without its fold."""
     prior = np.exp(log_prior)
-    found = np.tile(prior, (len(truth), 1))
+    priors = np.tile(prior, (len(truth), 1))
     for held, rest in splits(len(truth)):
-        parts = [view.take(rest) for view in views]
-        maps, powers, _ = _fit(log_prior, parts, truth[rest], kinds)
-        ratios = [made(view.take(held)) for made, view in zip(maps, views, strict=True)]
-        found[held] = _priors(log_prior, ratios, powers, prior)
-    return found
+        powers = _fit(log_prior, [ratio[rest] for ratio in ratios], truth[rest], useful)
+        priors[held] = _priors(log_prior, [ratio[held] for ratio in ratios], powers, prior)
+    return priors
 
 
 def _priors(
@@ -250,5 +240,6 @@ def _priors(
 ) -> FloatArray:
     """Priors of items; exactly that of the problem where no source has an opinion."""
     made = np.exp(blend(log_prior, ratios, powers))
-    silent = ~np.any([ratio.any(axis=1) for ratio in ratios], axis=0)
+    parts = [(power * ratio).any(axis=1) for ratio, power in zip(ratios, powers, strict=True)]
+    silent = ~np.any(parts, axis=0)
     return np.where(silent[:, None], prior, made)

@@ -3,28 +3,30 @@
 An item of class ``y`` whose sources state ``s_m`` has log likelihood ``log P(y)`` with
 ``P(c) ~ prior(c) prod_m r_m(c)^w_m``, ``r_m = s_m / prior``. It is concave in the exponents. Each
 exponent has an exponential prior with mean 1: that of calibrated probabilities, and so that a
-useless opinion gets 0.
+useless opinion gets 0. A source that does not clearly predict left-out items is ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crowdtree.core.arrays import FloatArray
+from crowdtree.core.stats import mean_half_width
 from crowdtree.policies.base import normalised
 
-__all__ = ["blend", "fit_exponents", "fit_scaled", "profile_interval"]
+__all__ = ["blend", "fit_exponents", "is_useful", "log_ratios", "profile_interval", "splits"]
 
 IntArray = NDArray[np.int64]
 Loss = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
 """A convex loss with its gradient and its second derivatives."""
 RATE = 1.0
 """Rate of the exponential prior of an exponent."""
-BIAS_SD = 1.0
-"""Standard deviation of the prior of a class's bias, in logits."""
+FOLDS = 10
+LEAST = 1e-9
+"""Least stated probability: nothing is certain."""
 DROP = 1.920729
 """Fall of the log likelihood at the ends of a 95 % interval: half the quantile of chi square."""
 MOST = 64.0
@@ -134,26 +136,43 @@ def profile_interval(
     return low, end(best, above)
 
 
-def fit_scaled(log_prior: FloatArray, ratio: FloatArray, truth: IntArray) -> FloatArray:
-    """Slope and one bias per class (vector scaling), as one row."""
-    rows, classes = np.arange(len(truth)), len(log_prior)
-    counts = np.bincount(truth, minlength=classes)
+def log_ratios(rows: FloatArray, prior: FloatArray) -> FloatArray:
+    """Log ratios of stated probability and prior (item, class); 0 without an opinion.
 
-    def loss(numbers: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        power, bias = numbers[0], numbers[1:]
-        log_posterior = normalised(log_prior + power * ratio + bias)
-        chance = np.exp(log_posterior)
-        mean = (chance * ratio).sum(axis=1)
-        around = chance * (ratio - mean[:, None])
-        change = chance.sum(axis=0) - counts + bias / BIAS_SD**2
-        slope = np.append(RATE + (mean - ratio[rows, truth]).sum(), change)
-        curve = np.empty((classes + 1, classes + 1))
-        curve[0, 0] = (around * ratio).sum()
-        curve[0, 1:] = curve[1:, 0] = around.sum(axis=0)
-        curve[1:, 1:] = np.diag(chance.sum(axis=0) + 1 / BIAS_SD**2) - chance.T @ chance
-        penalty = RATE * power + 0.5 * (bias @ bias) / BIAS_SD**2
-        return float(penalty - log_posterior[rows, truth].sum()), slope, curve
+    A class that a source does not know keeps its prior.
 
-    low = np.append(0.0, np.full(classes, -np.inf))
-    high = np.append(MOST, np.full(classes, np.inf))
-    return _least(loss, np.append(0.5, np.zeros(classes)), low, high)
+    >>> log_ratios(np.array([[0.5, 0.5, np.nan]]), np.array([0.25, 0.25, 0.5])).tolist()
+    [[0.0, 0.0, 0.0]]
+    """
+    unknown = np.isnan(rows)
+    absent = unknown.all(axis=1, keepdims=True)
+    known = np.where(unknown, 0.0, prior).sum(axis=1, keepdims=True)
+    share = np.where(unknown.any(axis=1, keepdims=True), known, 1.0)
+    stated = np.where(unknown, prior, rows * share)
+    return np.where(absent, 0.0, np.log(np.maximum(stated, LEAST)) - np.log(prior))
+
+
+def splits(items: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """Items that are left out, a tenth at a time, and the rest; the same ones every time.
+
+    >>> [(len(held), len(rest)) for held, rest in splits(25)][-1], list(splits(1))
+    ((2, 23), [])
+    """
+    order = np.random.default_rng(0).permutation(items)
+    fold = np.empty(items, dtype=np.int64)
+    fold[order] = np.arange(items) % FOLDS
+    for out in range(min(FOLDS, items) if items > 1 else 0):
+        yield np.flatnonzero(fold == out), np.flatnonzero(fold != out)
+
+
+def is_useful(log_prior: FloatArray, ratio: FloatArray, truth: IntArray) -> bool:
+    """Whether a source alone predicts left-out classes better than the prior of the problem.
+
+    The 95 % interval of its mean gain in log loss must be above 0.
+    """
+    gain = np.zeros(len(truth))
+    for held, rest in splits(len(truth)):
+        power = fit_exponents(log_prior, [ratio[rest]], truth[rest])[0]
+        log_posterior = blend(log_prior, [ratio[held]], power)
+        gain[held] = (log_posterior - log_prior)[np.arange(len(held)), truth[held]]
+    return bool(gain.mean() > mean_half_width(gain))
