@@ -17,12 +17,12 @@ from crowdtree.core.errors import CrowdtreeError, listing, one_line
 Kind = Literal["people", "expert", "model"]
 IntArray = NDArray[np.int32]
 _NAMES: Mapping[Kind, str] = {
-    "people": "people person persons human humans crowd worker workers",
+    "people": "people person persons human humans crowd worker workers annotator annotators",
     "expert": "expert experts",
-    "model": "model models machine machines llm llms ai",
+    "model": "model models machine machines llm llms ai classifier bot",
 }
 KINDS: Mapping[str, Kind] = {name: kind for kind, names in _NAMES.items() for name in names.split()}
-"""Kind of a source that has one of these names."""
+"""Kind of a source, or of a worker, by these names in lower case."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,9 @@ class WorkerSources:
     `kind` and `price` are those of the sources for which they are given. The kind is otherwise told
     by the name (:data:`KINDS`); other sources of one worker are models, of several people.
 
-    >>> made = WorkerSources(("people", "gpt-x"), {"ann": "people", "m": "gpt-x", "ben": "people"})
-    >>> made.kinds, made.codes(np.array(["m", "ann", "new"])).tolist()
+    >>> of = {"ann": "people", "m": "gpt-x", "ben": "people"}
+    >>> sources = WorkerSources(("people", "gpt-x"), of)
+    >>> sources.kinds, sources.codes(np.array(["m", "ann", "new"])).tolist()
     (('people', 'model'), [1, 0, 0])
     """
 

@@ -24,14 +24,10 @@ from crowdtree.learning.answers import (
     unknown_names,
 )
 from crowdtree.learning.judges.question import QuestionAnswers
+from crowdtree.learning.worker_sources import KINDS
 
 EXTRA = ("question", "source", "version", "kind")
 """Columns that answers may have besides task, worker and label."""
-PEOPLE = frozenset(
-    ("", "person", "people", "human", "humans", "crowd", "annotator", "expert", "experts")
-)
-MODELS = frozenset(("model", "models", "llm", "ai", "machine", "classifier", "bot"))
-"""Kinds of workers, in lower case."""
 
 
 def read_questions(
@@ -125,13 +121,14 @@ def _kinds(table: Columns, base: Mapping[str, str]) -> set[str]:
         raise CrowdtreeError(f"{table.name}: expected the columns worker and kind; add them")
     for worker, given in zip(table["worker"], table[role], strict=True):
         name, word = worker.strip(), squeezed(given)
-        if word not in PEOPLE | MODELS:
+        if word and word not in KINDS:
             raise CrowdtreeError(
                 f"{table.name}: kind {one_line(given)} of worker {one_line(name)} is neither "
                 "person nor model; add a column kind, or name the models with models=[...] "
                 "(--models)"
             )
-        if word and kind.setdefault(name, word in MODELS) != (word in MODELS):
+        is_model = KINDS.get(word) == "model"
+        if word and kind.setdefault(name, is_model) != is_model:
             raise CrowdtreeError(
                 f"{table.name}: worker {one_line(name)} is both a person and a model; give each a "
                 "name of its own"
