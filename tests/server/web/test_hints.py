@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 import crowdtree
-from crowdtree.server.web.hints import api_words, page_words
+from crowdtree.server.web.errors import api_words, page_words
 from tests.weblab import Lab, lab
 
 LIBRARY = (

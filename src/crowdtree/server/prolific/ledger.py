@@ -16,12 +16,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.core.errors import CrowdtreeError
+from crowdtree.server.settings.groups import MICRO
 from crowdtree.server.store import Store
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.server.store.db.tables import activity
 
 ACTION = "prolific"
+CENT = MICRO // 100
 
 
 @dataclass(frozen=True)
@@ -139,3 +141,24 @@ def _read(connection: Connection, number: int) -> Ledger:
         .order_by(activity.c.id)
     )
     return Ledger.of((row.id, row.at, json.loads(row.detail)) for row in rows)
+
+
+# ------------------------------------------------------------------------------- amounts
+
+
+def in_cents(micros: int) -> int:
+    """Convert millionths to minor units, rounded up, so that nobody gets less than was promised.
+
+    >>> in_cents(1_500_000), in_cents(50_001)
+    (150, 6)
+    """
+    return -(-micros // CENT)
+
+
+def written(cents: int, currency: str = "") -> str:
+    """Write an amount.
+
+    >>> written(150, "GBP"), written(5)
+    ('1.50 GBP', '0.05')
+    """
+    return f"{cents // 100}.{cents % 100:02d} {currency}".strip()

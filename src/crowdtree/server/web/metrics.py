@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.server.store.db.campaign_row import list_campaigns, tally
 from crowdtree.server.store.db.tables import labels, leases, webhooks
 from crowdtree.server.store.types import LeaseState
-from crowdtree.server.web.request_metrics import request_collectors
+from crowdtree.server.web.middleware import request_collectors
 
 ITEM_STATUSES = ("new", "open", "labelled", "set aside")
 FATE = "fate:"

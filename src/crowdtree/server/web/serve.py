@@ -28,9 +28,15 @@ from crowdtree.server.store.db.activity import COMMAND_LINE, acting
 from crowdtree.server.store.owner import owners
 from crowdtree.server.store.tokens import ROOT
 from crowdtree.server.web.http_server import behind_proxy, call_when_ready, http_server
-from crowdtree.server.web.logs import LogFormat, configure
-from crowdtree.server.web.processes import SHARED, allow_connections, end_with_parent
-from crowdtree.server.web.runner_process import KeptProcess, run_rules
+from crowdtree.server.web.processes import (
+    SHARED,
+    KeptProcess,
+    LogFormat,
+    allow_connections,
+    configure_logs,
+    end_with_parent,
+    run_rules,
+)
 from crowdtree.server.web.secret_key import SecretKey
 
 if TYPE_CHECKING:
@@ -126,7 +132,7 @@ def application() -> Any:
     """Make the application of a server process, as :func:`run` configured it in the environment."""
     values = json.loads(os.environ[VARIABLE])
     serving = Serving(**{**values, "trusted_hosts": tuple(values["trusted_hosts"])})
-    configure(serving.access_log, serving.log_format)
+    configure_logs(serving.access_log, serving.log_format)
     allow_connections()
     end_with_parent()
     store = Store(serving.database)
@@ -152,7 +158,7 @@ def run(serving: Serving, announce: Callable[[str], None]) -> None:
         serving.protect()
         link = owner_link(store, serving.base, retire=True)
     os.environ[VARIABLE] = json.dumps(asdict(serving))
-    configure(serving.access_log, serving.log_format)
+    configure_logs(serving.access_log, serving.log_format)
     with closing(KeptProcess(run_rules, serving.database, serving.log_format)):
         _serve(serving, address, lambda: announce(link))
 
