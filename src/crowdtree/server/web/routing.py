@@ -25,7 +25,7 @@ from fastapi import Depends, Path, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import to_json
 from sqlalchemy.engine import Connection
 from starlette.responses import Response, StreamingResponse
@@ -52,6 +52,12 @@ Reply = Mapping[str, object]
 Handler = Callable[..., Any]
 AnyHandler = TypeVar("AnyHandler", bound=Handler)
 EVENT_SECONDS = 1.0
+
+
+class Body(BaseModel):
+    """What somebody sends; fields that are not known are refused."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 async def _state(request: Request) -> AppState:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, TypedDict, cast
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse, Response
 
 from crowdtree.audit import Standing
@@ -28,7 +28,7 @@ from crowdtree.server.web.auth import AUDITOR_COOKIE, AuditorHash, csrf_of
 from crowdtree.server.web.handlers.work_pages import shown_item
 from crowdtree.server.web.language import keep_language, speech_of
 from crowdtree.server.web.pages import fragment, go, render
-from crowdtree.server.web.routing import Id, Read, Reply, Routes, State, Write
+from crowdtree.server.web.routing import Body, Id, Read, Reply, Routes, State, Write
 
 routes = Routes("audit")
 BASE = "/api/campaigns/{campaign_id}/audit"
@@ -36,25 +36,22 @@ MAX_CHARTS = 20
 Share = Annotated[float, Field(gt=0, lt=1)]
 
 
-class AuditRequest(BaseModel):
+class AuditRequest(Body):
     """An audit to start; without a bound, that of `finish.max_wrong_labels` is used."""
 
-    model_config = ConfigDict(extra="forbid")
     bound: Share | None = None
     confidence: Share = 0.95
 
 
-class LinkRequest(BaseModel):
+class LinkRequest(Body):
     """The person who is to check labels."""
 
-    model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class CheckResult(BaseModel):
+class CheckResult(Body):
     """What a check found; `truth` is null where the person cannot tell."""
 
-    model_config = ConfigDict(extra="forbid")
     item: Annotated[int, Field(ge=1, le=2**53)]
     truth: Annotated[str, Field(max_length=1000)] | None
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
@@ -20,7 +20,7 @@ from crowdtree.server.store.queries.progress import Progress, list_revisions, pr
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.pages import go
 from crowdtree.server.web.plans import PolicyRequest, to_request
-from crowdtree.server.web.routing import Id, Read, Reply, Routes, State, Write, event_response
+from crowdtree.server.web.routing import Body, Id, Read, Reply, Routes, State, Write, event_response
 from crowdtree.server.web.services.campaigns import delete_campaign, duplicate_campaign
 from crowdtree.server.web.state import state_of
 
@@ -36,37 +36,33 @@ STATUS_AFTER: dict[str, CampaignStatus] = {
 }
 
 
-class NewCampaign(BaseModel):
+class NewCampaign(Body):
     """A campaign to create."""
 
-    model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(max_length=200)] = ""
     policy: PolicyRequest
     who: Who = "open"
     """Who will answer: the preset that `settings` change."""
-    settings: JsonObject = {}
+    settings: JsonObject = Field(default={})
 
 
-class NewPolicy(BaseModel):
+class NewPolicy(Body):
     """A policy over the same classes and questions, and why it replaces the present one."""
 
-    model_config = ConfigDict(extra="forbid")
     policy: PolicyRequest
     reason: Annotated[str, Field(max_length=2000)] = ""
 
 
-class DuplicateRequest(BaseModel):
+class DuplicateRequest(Body):
     """What the duplicate is called, and whether it has the items."""
 
-    model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(max_length=200)] = ""
     items: bool = False
 
 
-class DeleteRequest(BaseModel):
+class DeleteRequest(Body):
     """The name of a campaign that is to be deleted."""
 
-    model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(max_length=200)]
 
 

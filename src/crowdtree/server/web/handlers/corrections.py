@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from crowdtree.server.store.corrections import editing
 from crowdtree.server.store.corrections import exclusions as excluding
@@ -14,7 +14,7 @@ from crowdtree.server.store.corrections.exclusions import preview
 from crowdtree.server.store.corrections.items import MAX_REASON
 from crowdtree.server.store.queries.workers import list_exclusions
 from crowdtree.server.store.types import JsonObject
-from crowdtree.server.web.routing import Id, Read, Reply, Routes, State, Write
+from crowdtree.server.web.routing import Body, Id, Read, Reply, Routes, State, Write
 from crowdtree.server.web.services.campaigns import correct_labels, reopen_items, withdraw_items
 from crowdtree.server.web.services.items import edit_item
 
@@ -26,10 +26,9 @@ Name = Annotated[str, Field(max_length=1000)]
 Text = Annotated[str, Field(max_length=editing.MAX_TEXT)]
 
 
-class Correction(BaseModel):
+class Correction(Body):
     """A correction and why it is made."""
 
-    model_config = ConfigDict(extra="forbid")
     reason: Reason = ""
 
 
@@ -57,11 +56,10 @@ class ExcludeRequest(IncludeRequest):
         return None if since is None else since.timestamp()
 
 
-class ReopenRequest(BaseModel):
+class ReopenRequest(Body):
     """Items set aside or withdrawn, by their names, or all that were set aside."""
 
-    model_config = ConfigDict(extra="forbid")
-    tasks: Annotated[list[Name], Field(max_length=MAX_ITEMS)] = []
+    tasks: Annotated[list[Name], Field(max_length=MAX_ITEMS)] = Field(default=[])
     all: bool = False
 
     @model_validator(mode="after")
@@ -92,8 +90,8 @@ class ItemChanges(Correction):
 class TextChanges(Correction):
     """New texts of questions and explanations of classes, by their names."""
 
-    questions: dict[Name, Text] = {}
-    classes: dict[Name, Text] = {}
+    questions: dict[Name, Text] = Field(default={})
+    classes: dict[Name, Text] = Field(default={})
 
 
 @routes.api(f"POST {BASE}/exclude", "editor")

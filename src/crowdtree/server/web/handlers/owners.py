@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 from urllib.parse import urlencode
 
 from fastapi import Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy.engine import Connection
 from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -28,7 +28,7 @@ from crowdtree.server.store.queries.export import pieces
 from crowdtree.server.store.tokens import OwnerRole
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.auth import OwnerNeeded
-from crowdtree.server.web.routing import Id, Read, Reply, Routes, Transaction, Write
+from crowdtree.server.web.routing import Body, Id, Read, Reply, Routes, Transaction, Write
 from crowdtree.server.web.state import AppState, state_of
 
 routes = Routes("people")
@@ -45,10 +45,9 @@ Person = Annotated[str, Query(max_length=200)]
 Format = Literal["json", "csv"]
 
 
-class RoleRequest(BaseModel):
+class RoleRequest(Body):
     """A role."""
 
-    model_config = ConfigDict(extra="forbid")
     role: OwnerRole
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.prolific import ledger, studies, submissions
@@ -12,7 +12,7 @@ from crowdtree.server.prolific.client import TOKEN_VARIABLE, Client
 from crowdtree.server.prolific.studies import StudyRequest
 from crowdtree.server.prolific.submissions import MIN_MESSAGE, Category, Outcome
 from crowdtree.server.store.types import JsonObject
-from crowdtree.server.web.routing import Id, Reply, Routes, State
+from crowdtree.server.web.routing import Body, Id, Reply, Routes, State
 
 routes = Routes("owner")
 BASE = "/api/campaigns/{campaign_id}/prolific"
@@ -23,10 +23,9 @@ Names = Annotated[
 ]
 
 
-class CallRequest(BaseModel):
+class CallRequest(Body):
     """A call; with `dry_run`, only what would be sent is reported."""
 
-    model_config = ConfigDict(extra="forbid")
     dry_run: bool = False
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.responses import RedirectResponse
 
 from crowdtree.server.store import NotFound, tokens
@@ -16,7 +16,7 @@ from crowdtree.server.web import auth
 from crowdtree.server.web.auth import LoginRole
 from crowdtree.server.web.language import keep_language
 from crowdtree.server.web.middleware import client_address
-from crowdtree.server.web.routing import Read, Reply, Routes, Write
+from crowdtree.server.web.routing import Body, Read, Reply, Routes, Write
 from crowdtree.server.web.state import state_of
 
 routes = Routes("sessions")
@@ -28,10 +28,9 @@ PLATFORM = (("STUDY_ID", "study"), ("SESSION_ID", "session"))
 MAX_PROOF = 200
 
 
-class Login(BaseModel):
+class Login(Body):
     """A token to exchange for a session."""
 
-    model_config = ConfigDict(extra="forbid")
     token: Token
 
 
@@ -46,10 +45,9 @@ class Join(Login):
     session: Short = ""
 
 
-class TokenRequest(BaseModel):
+class TokenRequest(Body):
     """A name for a token, and whether it only reads."""
 
-    model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(min_length=1, max_length=100)]
     read_only: bool = False
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy.engine import Connection
 from starlette.responses import Response
 
@@ -27,7 +27,7 @@ from crowdtree.server.store.owner.campaigns import merge, read_seen, seen_of
 from crowdtree.server.store.queries.items import divided
 from crowdtree.server.store.types import AnyPolicy, JsonObject
 from crowdtree.server.web.pages import go
-from crowdtree.server.web.routing import Id, Read, Reply, Routes, State
+from crowdtree.server.web.routing import Body, Id, Read, Reply, Routes, State
 from crowdtree.server.web.state import AppState
 from crowdtree.server.web.words import markdown
 
@@ -36,10 +36,9 @@ FEW = 12
 """Up to this many questions are shown unfolded."""
 
 
-class Draft(BaseModel):
+class Draft(Body):
     """Markdown to preview before it is saved."""
 
-    model_config = ConfigDict(extra="forbid")
     text: Annotated[str, Field(max_length=50_000)]
 
 

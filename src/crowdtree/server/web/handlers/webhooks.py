@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from crowdtree.server.store.db.activity import EVENTS
-from crowdtree.server.web.routing import Id, Read, Reply, Routes, State, Write
+from crowdtree.server.web.routing import Body, Id, Read, Reply, Routes, State, Write
 from crowdtree.server.webhooks import hooks
-from crowdtree.server.webhooks.addresses import check_address
+from crowdtree.server.webhooks.delivery import check_address
 
 routes = Routes("owner")
 BASE = "/api/campaigns/{campaign_id}/webhooks"
 
 
-class HookRequest(BaseModel):
+class HookRequest(Body):
     """A webhook to add."""
 
-    model_config = ConfigDict(extra="forbid")
     url: Annotated[str, Field(min_length=8, max_length=1000)]
 
 

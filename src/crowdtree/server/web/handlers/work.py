@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired, get_args
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 from sqlalchemy.engine import Connection
 from typing_extensions import TypedDict
 
@@ -20,7 +20,7 @@ from crowdtree.server.store.queries.workers import WorkerState, get_worker, work
 from crowdtree.server.store.serving import workers
 from crowdtree.server.store.serving.commands import HandedOut, Taken
 from crowdtree.server.web.auth import WorkerHash
-from crowdtree.server.web.routing import Routes, State, WorkerRoute, disconnection
+from crowdtree.server.web.routing import Body, Routes, State, WorkerRoute, disconnection
 from crowdtree.server.web.state import AppState
 
 routes = Routes("worker", WorkerRoute)
@@ -30,12 +30,6 @@ ReportReason = Literal["not_shown", "unreadable", "unsuitable", "offensive", "ot
 REPORT_REASONS: tuple[ReportReason, ...] = get_args(ReportReason)
 """What can be wrong with an item."""
 AT_THE_END = ("finished", "done", "all answered")
-
-
-class Body(BaseModel):
-    """What a worker sends."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class NextRequest(Body):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fastapi import Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from crowdtree.core.problem import DASH, Problem
 from crowdtree.server.store.owner import people
@@ -25,7 +25,7 @@ from crowdtree.server.store.queries.workers import (
 from crowdtree.server.store.tokens import code_of, signing_key
 from crowdtree.server.store.types import JsonObject
 from crowdtree.server.web.handlers.items import FATES
-from crowdtree.server.web.routing import Id, Read, Reply, Routes, State, Write, address_of
+from crowdtree.server.web.routing import Body, Id, Read, Reply, Routes, State, Write, address_of
 from crowdtree.server.web.services.campaigns import erase_worker
 from crowdtree.server.web.words import ago
 
@@ -42,17 +42,15 @@ BORDER = 4
 """Blank modules around a QR code, which readers need."""
 
 
-class Invitation(BaseModel):
+class Invitation(Body):
     """A worker to invite."""
 
-    model_config = ConfigDict(extra="forbid")
     name: Annotated[str, Field(max_length=200)] = ""
 
 
-class JoinLink(BaseModel):
+class JoinLink(Body):
     """Whether the join links that were made before stay alive."""
 
-    model_config = ConfigDict(extra="forbid")
     keep: bool = False
 
 
