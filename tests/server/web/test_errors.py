@@ -39,7 +39,7 @@ def texts() -> Iterator[str]:
     root = Path(crowdtree.__file__).parent
     paths = [path for name in LIBRARY for path in (root / name).rglob("*.py")]
     paths += [root / name for name in LIBRARY if name.endswith(".py")]
-    paths += [root / "server" / "webhooks" / "addresses.py"]
+    paths += [root / "server" / "webhooks" / "delivery.py"]
     for path in paths:
         nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
         inside = {part for node in nodes for part in getattr(node, "values", [])}
