@@ -78,8 +78,8 @@ class Ledger:
     def of(cls, entries: Iterable[tuple[int, float, Mapping[str, Any]]]) -> Ledger:
         """Read the entries in order."""
         found = cls()
-        for number, at, detail in entries:
-            found = replace(found._after(at, detail), last=number)
+        for entry, at, detail in entries:
+            found = replace(found._after(at, detail), last=entry)
         return found
 
     def _after(self, at: float, detail: Mapping[str, Any]) -> Ledger:
@@ -107,37 +107,37 @@ class Ledger:
         return self.study
 
 
-def look(connection: Connection, number: int) -> tuple[Campaign, Ledger]:
+def look(connection: Connection, campaign_id: int) -> tuple[Campaign, Ledger]:
     """Read a campaign and its ledger."""
-    return get_campaign(connection, number), _read(connection, number)
+    return get_campaign(connection, campaign_id), _read(connection, campaign_id)
 
 
 def record(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     now: float,
     detail: Mapping[str, object],
     seen: int | None = None,
 ) -> None:
     """Append to the ledger, only if `seen` is still its last entry where that is given."""
-    get_campaign(connection, number, lock=True)
-    if seen is not None and _read(connection, number).last != seen:
+    get_campaign(connection, campaign_id, lock=True)
+    if seen is not None and _read(connection, campaign_id).last != seen:
         raise CrowdtreeError(
             "prolific: somebody else has just sent a call for this campaign; look, and try again"
         )
-    note(connection, now, ACTION, number, detail)
+    note(connection, now, ACTION, campaign_id, detail)
 
 
-def put(store: Store, number: int, call: str, state: str, **detail: object) -> None:
+def put(store: Store, campaign_id: int, call: str, state: str, **detail: object) -> None:
     """Append what became of a call."""
     entry = {"call": call, "state": state, **detail}
-    store.write(lambda c: record(c, number, store.clock(), entry))
+    store.write(lambda c: record(c, campaign_id, store.clock(), entry))
 
 
-def _read(connection: Connection, number: int) -> Ledger:
+def _read(connection: Connection, campaign_id: int) -> Ledger:
     rows = connection.execute(
         sa.select(activity.c.id, activity.c.at, activity.c.detail)
-        .where(activity.c.campaign_id == number, activity.c.action == ACTION)
+        .where(activity.c.campaign_id == campaign_id, activity.c.action == ACTION)
         .order_by(activity.c.id)
     )
     return Ledger.of((row.id, row.at, json.loads(row.detail)) for row in rows)

@@ -182,18 +182,18 @@ def status_of(found: Json) -> str:
 
 
 def create_study(
-    store: Store, client: Client, number: int, request: StudyRequest, dry_run: bool = False
+    store: Store, client: Client, campaign_id: int, request: StudyRequest, dry_run: bool = False
 ) -> JsonObject:
     """Create a draft on Prolific, once per campaign; a repetition returns the same study."""
-    campaign, ledger = store.read(lambda c: look(c, number))
+    campaign, ledger = store.read(lambda c: look(c, campaign_id))
     if ledger.study is not None:
         found = _existing(client, ledger.study)
         if found is not None:
             return _result(campaign, found, changed=False)
         ledger = replace(ledger, study=None, attempts=ledger.attempts + 1)
         if not dry_run:  # so that another one can be created
-            put(store, number, "create", "gone")
-            ledger = store.read(lambda c: look(c, number))[1]
+            put(store, campaign_id, "create", "gone")
+            ledger = store.read(lambda c: look(c, campaign_id))[1]
     body = study_body(campaign, request, "TOKEN", ledger.attempts)  # checks the settings
     if dry_run:
         return _result(campaign, {**body, "status": ""}, changed=False) | {"study": body}
@@ -212,11 +212,11 @@ def create_study(
 def _send(
     store: Store, client: Client, campaign: Campaign, ledger: Ledger, request: StudyRequest
 ) -> JsonObject:
-    number, now = campaign.id, store.clock()
+    campaign_id, now = campaign.id, store.clock()
 
     def start(connection: Connection) -> str:
-        record(connection, number, now, {"call": "create", "state": "sent"}, ledger.last)
-        return people.join_link(connection, number, now, keep=True)
+        record(connection, campaign_id, now, {"call": "create", "state": "sent"}, ledger.last)
+        return people.join_link(connection, campaign_id, now, keep=True)
 
     token = store.write(start)
     try:
@@ -229,7 +229,7 @@ def _send(
             raise error.adding(words) from None
 
         def undo(connection: Connection) -> None:
-            record(connection, number, store.clock(), {"call": "create", "state": "failed"})
+            record(connection, campaign_id, store.clock(), {"call": "create", "state": "failed"})
             mine = credentials.c.token_hash == tokens.hashed(token)
             tokens.revoke(connection, store.clock(), mine)
 
@@ -277,10 +277,10 @@ def _find(client: Client, name: str) -> Json | None:
 
 
 def move_study(
-    store: Store, client: Client, number: int, move: Move, dry_run: bool = False
+    store: Store, client: Client, campaign_id: int, move: Move, dry_run: bool = False
 ) -> JsonObject:
     """Publish, pause, resume or stop the study; nothing happens if it is there already."""
-    campaign, ledger = store.read(lambda c: look(c, number))
+    campaign, ledger = store.read(lambda c: look(c, campaign_id))
     step, study = MOVES[move], ledger.known_study
     found = client.get_study(study)
     status = status_of(found)
@@ -291,18 +291,18 @@ def move_study(
         raise CrowdtreeError(f"prolific: cannot {move} the study: it is {status.lower()}{hint}")
     if move == "publish" and campaign.status != "running":
         raise CrowdtreeError(
-            f"prolific: campaign {number} is {campaign.status}: start it before people come"
+            f"prolific: campaign {campaign_id} is {campaign.status}: start it before people come"
         )
     if dry_run:
         return _result(campaign, found, changed=False, move=move)
-    put(store, number, move, "sent", study=study)
+    put(store, campaign_id, move, "sent", study=study)
     try:
         moved = client.move_study(study, step.action)
     except ProlificError as error:
         if not error.uncertain:
-            put(store, number, move, "failed", study=study)
+            put(store, campaign_id, move, "failed", study=study)
         raise
-    put(store, number, move, "done", study=study)
+    put(store, campaign_id, move, "done", study=study)
     return _result(campaign, {**found, **moved}, changed=True)
 
 

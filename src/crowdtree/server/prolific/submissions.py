@@ -70,20 +70,20 @@ class SubmissionRow(TypedDict):
     complete: bool
 
 
-def list_submissions(store: Store, client: Client, number: int) -> JsonObject:
+def list_submissions(store: Store, client: Client, campaign_id: int) -> JsonObject:
     """List submissions with their workers, and participants whom Prolific does not list."""
-    campaign, ledger = store.read(lambda c: look(c, number))
+    campaign, ledger = store.read(lambda c: look(c, campaign_id))
     study = client.get_study(ledger.known_study)
-    rows = submission_rows(store, client, number, ledger.known_study, campaign.settings)
+    rows = submission_rows(store, client, campaign_id, ledger.known_study, campaign.settings)
     listed = {row["participant"] for row in rows}
-    people = store.read(lambda c: _workers(c, number))
+    people = store.read(lambda c: _workers(c, campaign_id))
     unlisted = [
         {"participant": name, "worker": row.id}
         for name, row in people.items()
         if name not in listed
     ]
     return {
-        "campaign": number,
+        "campaign": campaign_id,
         "study": ledger.known_study,
         "status": status_of(study),
         "submissions": [dict(row) for row in rows],
@@ -92,18 +92,18 @@ def list_submissions(store: Store, client: Client, number: int) -> JsonObject:
 
 
 def submission_rows(
-    store: Store, client: Client, number: int, study: str, settings: Settings
+    store: Store, client: Client, campaign_id: int, study: str, settings: Settings
 ) -> list[SubmissionRow]:
     """Read the submissions of a study, each with its worker."""
-    people = store.read(lambda c: _workers(c, number))
+    people = store.read(lambda c: _workers(c, campaign_id))
     return [_row(found, people, settings) for found in client.list_submissions(study)]
 
 
-def _workers(connection: Connection, number: int) -> dict[str, sa.Row[tuple[object, ...]]]:
+def _workers(connection: Connection, campaign_id: int) -> dict[str, sa.Row[tuple[object, ...]]]:
     columns = ("id", "external_id", "name", "status", "accepted", "earned")
     found = connection.execute(
         sa.select(*(workers.c[name] for name in columns))
-        .where(workers.c.campaign_id == number, workers.c.external_id.is_not(None))
+        .where(workers.c.campaign_id == campaign_id, workers.c.external_id.is_not(None))
         .order_by(workers.c.id)
     )
     return {row.external_id: row for row in found}
@@ -142,18 +142,18 @@ def chosen(rows: Sequence[SubmissionRow], names: Sequence[str]) -> list[Submissi
 def approve(
     store: Store,
     client: Client,
-    number: int,
+    campaign_id: int,
     names: Sequence[str] | None = None,
     dry_run: bool = False,
 ) -> JsonObject:
     """Approve submissions by id; without ids, those that await review and are complete."""
-    return _decide(store, client, number, names, {"action": "APPROVE"}, dry_run)
+    return _decide(store, client, campaign_id, names, {"action": "APPROVE"}, dry_run)
 
 
 def reject(
     store: Store,
     client: Client,
-    number: int,
+    campaign_id: int,
     names: Sequence[str],
     category: str,
     message: str,
@@ -172,19 +172,19 @@ def reject(
             f"rejection to the participant, got {len(message)}"
         )
     body = {"action": "REJECT", "message": message, "rejection_category": category}
-    return _decide(store, client, number, names, body, dry_run)
+    return _decide(store, client, campaign_id, names, body, dry_run)
 
 
 def _decide(
     store: Store,
     client: Client,
-    number: int,
+    campaign_id: int,
     names: Sequence[str] | None,
     body: Mapping[str, str],
     dry_run: bool,
 ) -> JsonObject:
-    campaign, ledger = store.read(lambda c: look(c, number))
-    rows = submission_rows(store, client, number, ledger.known_study, campaign.settings)
+    campaign, ledger = store.read(lambda c: look(c, campaign_id))
+    rows = submission_rows(store, client, campaign_id, ledger.known_study, campaign.settings)
     verb, wanted = (
         ("approve", "APPROVED") if body["action"] == "APPROVE" else ("reject", "REJECTED")
     )
@@ -199,12 +199,12 @@ def _decide(
             )
     ids = [row["submission"] for row in todo]
     if ids and not dry_run:
-        _send(store, client, number, verb, ids, body)
+        _send(store, client, campaign_id, verb, ids, body)
     words = f"{plural(len(ids), 'submission')} to {verb}" if dry_run else ""
     said = words or f"{plural(len(ids), 'submission')} {wanted.lower()}"
     already = f"; {len(there)} {wanted.lower()} already" if there else ""
     return {
-        "campaign": number,
+        "campaign": campaign_id,
         "study": ledger.known_study,
         wanted.lower(): [] if dry_run else ids,
         "due": ids if dry_run else [],
@@ -221,7 +221,7 @@ def is_due(row: SubmissionRow) -> bool:
 def _send(
     store: Store,
     client: Client,
-    number: int,
+    campaign_id: int,
     verb: str,
     ids: Sequence[str],
     body: Mapping[str, str],
@@ -229,15 +229,15 @@ def _send(
     """Send one call per submission. Prolific ignores repetitions, so all may be sent again."""
 
     why = {key: value for key, value in body.items() if key != "action"}
-    put(store, number, verb, "sent", submissions=ids, **why)
+    put(store, campaign_id, verb, "sent", submissions=ids, **why)
     for count, name in enumerate(ids):
         try:
             client.move_submission(name, body)
         except ProlificError as error:
-            put(store, number, verb, "done", submissions=ids[:count])
+            put(store, campaign_id, verb, "done", submissions=ids[:count])
             words = f"{count} of {len(ids)} submissions done: run the same again for the rest"
             raise error.adding(words) from None
-    put(store, number, verb, "done", submissions=ids)
+    put(store, campaign_id, verb, "done", submissions=ids)
 
 
 # ------------------------------------------------------------------------------- bonuses
@@ -246,7 +246,7 @@ def _send(
 def pay_bonuses(
     store: Store,
     client: Client,
-    number: int,
+    campaign_id: int,
     names: Sequence[str] | None = None,
     outcome: Outcome | None = None,
     dry_run: bool = False,
@@ -256,13 +256,13 @@ def pay_bonuses(
     `names`: submissions; all by default. `outcome`: what the owner found out about a payment whose
     reply was lost. `dry_run`: only compute what is owed.
     """
-    campaign, ledger = store.read(lambda c: look(c, number))
+    campaign, ledger = store.read(lambda c: look(c, campaign_id))
     study = ledger.known_study
     if outcome is not None:
-        return _settle(store, number, ledger, outcome)
+        return _settle(store, campaign_id, ledger, outcome)
     if ledger.payment is not None:
-        ledger = _resolved(store, client, number, ledger.payment, dry_run)
-    rows = submission_rows(store, client, number, study, campaign.settings)
+        ledger = _resolved(store, client, campaign_id, ledger.payment, dry_run)
+    rows = submission_rows(store, client, campaign_id, study, campaign.settings)
     approved = [row for row in rows if row["status"] == "APPROVED" and row["worker"] is not None]
     if names is not None:
         wanted = {row["participant"] for row in chosen(rows, names)}
@@ -271,11 +271,11 @@ def pay_bonuses(
     owed = _owed(approved, whole(client.get_study(study).get("reward"), "reward"), before, ledger)
     payment = None
     if owed and not dry_run:
-        payment = _pay(store, client, number, study, owed, before, ledger)
+        payment = _pay(store, client, campaign_id, study, owed, before, ledger)
     total = written(sum(owed.values()), campaign.settings.money.currency)
     verb = "to pay" if dry_run else "paid"
     return {
-        "campaign": number,
+        "campaign": campaign_id,
         "study": study,
         "payment": payment,
         "bonuses": owed,
@@ -309,7 +309,7 @@ def _owed(
 def _pay(
     store: Store,
     client: Client,
-    number: int,
+    campaign_id: int,
     study: str,
     owed: Mapping[str, int],
     before: Mapping[str, int],
@@ -319,20 +319,22 @@ def _pay(
     earlier = {name: before[name] for name in owed}
     amounts = {"amounts": dict(owed), "before": earlier}
     sent = {"call": "bonus", "state": "sent", "payment": payment, **amounts}
-    store.write(lambda c: record(c, number, store.clock(), sent, ledger.last))
+    store.write(lambda c: record(c, campaign_id, store.clock(), sent, ledger.last))
     try:
         client.pay_bonuses(payment)
     except ProlificError as error:
         if error.uncertain:
             words = "the bonuses may have been paid: they are not sent again before that is known"
             raise error.adding(words) from None
-        put(store, number, "bonus", "failed", payment=payment)
+        put(store, campaign_id, "bonus", "failed", payment=payment)
         raise
-    put(store, number, "bonus", "done", payment=payment)
+    put(store, campaign_id, "bonus", "done", payment=payment)
     return payment
 
 
-def _resolved(store: Store, client: Client, number: int, payment: Payment, dry_run: bool) -> Ledger:
+def _resolved(
+    store: Store, client: Client, campaign_id: int, payment: Payment, dry_run: bool
+) -> Ledger:
     """Find out whether a payment without a reply arrived, or raise."""
     late = any(
         _listed(client, name) < payment.before[name] + cents
@@ -346,17 +348,17 @@ def _resolved(store: Store, client: Client, number: int, payment: Payment, dry_r
         )
     if dry_run:
         raise CrowdtreeError(f"{where}, but Prolific lists its bonuses; a real run records that")
-    put(store, number, "bonus", "done", payment=payment.id)
-    return store.read(lambda c: look(c, number))[1]
+    put(store, campaign_id, "bonus", "done", payment=payment.id)
+    return store.read(lambda c: look(c, campaign_id))[1]
 
 
-def _settle(store: Store, number: int, ledger: Ledger, outcome: Outcome) -> JsonObject:
+def _settle(store: Store, campaign_id: int, ledger: Ledger, outcome: Outcome) -> JsonObject:
     if ledger.payment is None:
         raise CrowdtreeError("prolific: there is no payment without a reply")
     state = "done" if outcome == "paid" else "failed"
-    put(store, number, "bonus", state, payment=ledger.payment.id)
+    put(store, campaign_id, "bonus", state, payment=ledger.payment.id)
     text = f"Payment {ledger.payment.id} counts as {outcome}."
-    return {"campaign": number, "payment": ledger.payment.id, "outcome": outcome, "text": text}
+    return {"campaign": campaign_id, "payment": ledger.payment.id, "outcome": outcome, "text": text}
 
 
 def _listed(client: Client, submission: str) -> int:
