@@ -5,7 +5,8 @@ says what it needs:
 
 ========== ================================================================================
 ``Read``   a snapshot of the database; the handler runs in a thread
-``Write``  a transaction of the database, which is on disk before the response
+``Write``  a transaction of the database, which is on disk before the response; errors of the
+           library (:class:`crowdtree.CrowdtreeError`) undo it
 otherwise  the application (``State``), the request; the handler itself reads and writes
 ========== ================================================================================
 

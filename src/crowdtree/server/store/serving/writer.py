@@ -37,7 +37,7 @@ from crowdtree.server.store.serving.commands import (
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 
 MAX_AT_ONCE = 256
-GATHER_SECONDS = 0.003
+GATHER_SECONDS = 0.005
 """How long a batch waits for more: one transaction for all costs less than one for each."""
 CACHE_KIB = 16 * 1024
 """Page cache of the writer on SQLite."""
