@@ -30,8 +30,8 @@ from crowdtree.server.rules.reliability import Reliability
 from crowdtree.server.rules.revised_items import RevisedItems
 from crowdtree.server.rules.runner import Runner
 from crowdtree.server.rules.wrong_table import WrongTable
+from crowdtree.server.settings.groups import Table
 from crowdtree.server.settings.model import Settings
-from crowdtree.server.settings.table import Table
 from crowdtree.server.store import Next, Store, Submit, tokens
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import items, labels, monitors

@@ -37,7 +37,7 @@ import numpy as np
 import crowdtree as ct
 from crowdtree.core.problem import DASH
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
-from crowdtree.server.settings.checks import Checks
+from crowdtree.server.settings.groups import Checks
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.store import Store
 from crowdtree.server.store.owner import campaigns, people

@@ -34,7 +34,7 @@ from crowdtree.policies import AdaptivePolicy, PlanPolicy
 from crowdtree.server.reasons import WorkerReason
 from crowdtree.server.rules.runner import RULES, Runner
 from crowdtree.server.rules.stalled_items import StalledItems
-from crowdtree.server.settings.checks import Checks
+from crowdtree.server.settings.groups import Checks
 from crowdtree.server.settings.model import Settings
 from crowdtree.server.store import Next, Refused, Store, Submit, tokens
 from crowdtree.server.store.corrections.exclusions import exclude

@@ -86,7 +86,7 @@ def modes(lab: Lab) -> Finding:
     number = site.campaign(rows(1), start=False)
     path = f"/api/campaigns/{number}/media?name=a.png"
     site.made(path, b"x", kind="image/png")
-    files = [*site.folder.glob("crowdtree.db*"), *site.folder.glob("*-media/*/a.png")]
+    files = [*site.folder.glob("crowdtree.db*"), *site.folder.glob("*-media/*/*.png")]
     found = {file.name: stat.S_IMODE(file.stat().st_mode) for file in files}
     seen = ", ".join(f"{name} {mode:o}" for name, mode in sorted(found.items()))
     return Finding(len(found) >= 4 and not any(mode & 0o077 for mode in found.values()), seen)

@@ -54,7 +54,7 @@ from crowdtree.server.store.db.tables import campaigns as campaign_rows
 from crowdtree.server.store.owner import campaigns, people
 from crowdtree.server.store.replay.verify import verify
 from crowdtree.server.store.types import LeaseState
-from crowdtree.server.web.plan_jobs import to_request
+from crowdtree.server.web.plans import to_request
 from tests.serving import Client, Server
 from tests.short import settings_of
 from tests.storelab import join_openly

@@ -16,7 +16,7 @@ from granian.server.embed import Server
 
 from crowdtree.server.store import Store
 from crowdtree.server.web.app import create_app
-from crowdtree.server.web.http_server import MAX_HEAD_BYTES
+from crowdtree.server.web.serve import MAX_HEAD_BYTES
 from tests.serving import Client, free_port
 from tests.weblab import until
 

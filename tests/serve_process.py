@@ -81,7 +81,7 @@ def run_rules(database: str, offset: str) -> None:
     from crowdtree.server.rules import revised_items
     from crowdtree.server.rules.runner import Runner
     from crowdtree.server.store import Store
-    from crowdtree.server.web.runner_process import run_until_stopped
+    from crowdtree.server.web.processes import run_until_stopped
 
     revised_items.AT_ONCE = 3  # so that servers are killed in the middle of a revision
     if offset:
@@ -94,15 +94,15 @@ def application(database: str, offset: str, options: str) -> Any:
     """Make the application, in the process that runs it."""
     from crowdtree.server.store import Store
     from crowdtree.server.web.app import create_app
-    from crowdtree.server.web.http_server import behind_proxy
+    from crowdtree.server.web.serve import behind_proxy
 
     store = Store(database, clock=clock_of(offset), rng=0)
     return behind_proxy(create_app(store, **json.loads(options)))
 
 
 def main() -> None:
-    from crowdtree.server.web.http_server import http_server
-    from crowdtree.server.web.runner_process import KeptProcess
+    from crowdtree.server.web.processes import KeptProcess
+    from crowdtree.server.web.serve import http_server
 
     database, port, offset, options = sys.argv[1:]
     load = partial(application, database, offset, options)

@@ -233,7 +233,7 @@ def http_page() -> Iterator[str]:
     """Every route of the HTTP interface, from its OpenAPI description."""
     from crowdtree.server.store import Store
     from crowdtree.server.web.app import create_app
-    from crowdtree.server.web.roles import ROUTES
+    from crowdtree.server.web.handlers import owner_roles
 
     with Store("sqlite://").opened() as store:
         described = create_app(store).openapi()
@@ -244,13 +244,13 @@ def http_page() -> Iterator[str]:
     yield "([Security](../security.md)).\n"
     yield "*Takes* lists query parameters, or fields of the JSON body. Those with `=` are optional;"
     yield "the default follows.\n"
-    rows = []
+    roles, rows = owner_roles(), []
     for path, calls in sorted(described["paths"].items()):
         for method, call in calls.items():
             taken = _taken(described, call)
             text = _plain(call.get("description", "")) + (f" *Takes* {taken}." if taken else "")
             route = f"{method.upper()} {path}"
-            rows.append((f"`{route}`", ROUTES.get(route, ""), text))
+            rows.append((f"`{route}`", roles.get(route, ""), text))
     yield from _table(("route", "least role", "what it does"), rows)
 
 

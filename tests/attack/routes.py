@@ -25,7 +25,7 @@ OPEN = {
     ("GET", "/api/openapi.json"),
     ("GET", "/static"),
 }
-BOTH = {("GET", "/media/{number}/{name}")}
+BOTH = {("GET", "/media/{campaign_id}/{name}")}
 """For the owner and the campaign's own workers and auditors."""
 
 
@@ -52,7 +52,7 @@ class Route(NamedTuple):
     def at(self, **values: Any) -> str:
         """Fill in the parameters."""
         verb = "pause" if "{worker}" in self.path else "start"
-        known = {"number": 1, "worker": 1, "item": 1, "hook": 1, "name": "a.png", "verb": verb}
+        known = {"campaign_id": 1, "worker": 1, "item": 1, "hook": 1, "name": "a.png", "verb": verb}
         known |= {"token_id": "0" * 16, "token": "x", "move": "pause", "person": 10**6, **values}
         return self.path.format(**known)
 

@@ -20,8 +20,8 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 from crowdtree.server.store import tokens
 from crowdtree.server.store.db.tables import credentials, webhooks
-from crowdtree.server.web.plan_jobs import problem_from_bytes
-from crowdtree.server.webhooks.addresses import check_url, public_address
+from crowdtree.server.web.plans import problem_from_bytes
+from crowdtree.server.webhooks.delivery import check_url, public_address
 from tests.short import nested
 from tests.weblab import Lab, lab
 

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 from crowdtree.core.errors import CrowdtreeError
-from crowdtree.server.web.plan_jobs import problem_from_bytes
+from crowdtree.server.web.plans import problem_from_bytes
 from tests.weblab import Lab, lab
 
 DEEP = 200_000

@@ -1,4 +1,4 @@
-"""Every route of owners, asked for by everybody: the role table, and what the server does."""
+"""Every route of owners, asked for by everybody: its role, and what the server does."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 from crowdtree.server.store.owner import owners
 from crowdtree.server.store.owner.owners import ROLES
-from crowdtree.server.web.roles import ROUTES
+from crowdtree.server.web.handlers import owner_roles
 from tests.attack.routes import SAFE, Route
 from tests.attack.test_routes import House
 from tests.weblab import Lab, lab
 
 CALLERS = ("nobody", "worker", "read-only", *ROLES)
 WHY = ("This takes the role", "This token only reads.")
+ROLE_OF = owner_roles()
 NOWHERE = 10**6
 """A campaign that there is not, so that whoever may do something changes nothing by it."""
 
@@ -37,17 +38,15 @@ def token(app: Lab, owner: int | None, read_only: bool = False) -> dict[str, str
     return {"authorization": f"Bearer {made}"}
 
 
-def test_every_route_of_owners_has_a_line_in_the_role_table(house: House) -> None:
+def test_every_route_of_owners_declares_its_role(house: House) -> None:
     found = {f"{route.method} {route.path}" for route in house.of("owner")}
-    missing = sorted(found - set(ROUTES))
-    assert not missing, (
-        f"add the least role of each to crowdtree.server.web.roles.ROUTES: {missing}"
-    )
-    assert set(ROUTES) <= found, "the table has routes that the application has not"
+    missing = sorted(found - set(ROLE_OF))
+    assert not missing, f"declare the least role of each: {missing}"
+    assert set(ROLE_OF) <= found, "routes of others have a role of owners"
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-def test_every_route_does_what_the_role_table_says(house: House, caller: str) -> None:
+def test_every_route_does_what_its_role_says(house: House, caller: str) -> None:
     app = house.app
     app.client.cookies.clear()
     person = None
@@ -62,14 +61,14 @@ def test_every_route_does_what_the_role_table_says(house: House, caller: str) ->
     before = house.rows()
     for route in routes:
         if not allowed(caller, route):
-            found = house.call(route, headers, number=NOWHERE)
+            found = house.call(route, headers, campaign_id=NOWHERE)
             assert found.status_code == (403 if is_owner else 401), (route, found.text[:200])
             assert not is_owner or WHY[caller == "read-only"] in found.text, route
     assert house.rows() == before
     for route in routes:
         if allowed(caller, route):
             mine = token(app, person, caller == "read-only")  # a route may end the session
-            found = house.call(route, mine, number=NOWHERE)
+            found = house.call(route, mine, campaign_id=NOWHERE)
             assert found.status_code not in (401, 403), (route, found.text[:200])
 
 
@@ -77,7 +76,7 @@ def allowed(caller: str, route: Route) -> bool:
     """What the table says."""
     if caller in ("nobody", "worker"):
         return False
-    least = ROLES.index(ROUTES[f"{route.method} {route.path}"])
+    least = ROLES.index(ROLE_OF[f"{route.method} {route.path}"])
     if caller == "read-only":
         return route.method in SAFE and least == 0
     return ROLES.index(caller) >= least  # type: ignore[arg-type]

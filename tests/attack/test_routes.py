@@ -24,7 +24,9 @@ BACKGROUND = ("monitors", "tallies", "waiting", "judgements", "deliveries")
 PARTS = {"workers": ("id", "name", "status", "answers"), "webhooks": ("id", "url", "secret")}
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain")
 """What another site's form can send without asking."""
-NEEDED = {Route("PATCH", "/api/campaigns/{number}/items/{item}"): {"columns": {"text": "changed"}}}
+NEEDED = {
+    Route("PATCH", "/api/campaigns/{campaign_id}/items/{item}"): {"columns": {"text": "changed"}}
+}
 """Bodies without which a request is refused before anything is looked up."""
 PNG = b"\x89PNG\r\n\x1a\n" + b"\x00" * 32
 
@@ -79,7 +81,7 @@ class House:
             "item": item,
             "hook": hook.json()["id"],
             "name": "a.png",
-            "number": number,
+            "campaign_id": number,
         }
 
     def of(self, *roles: str) -> list[Route]:
@@ -260,7 +262,7 @@ def test_a_cookie_alone_changes_nothing_anywhere(house: House) -> None:
 def test_the_right_csrf_token_is_enough(house: House) -> None:
     """Otherwise the test above would pass for a server that refuses everything."""
     csrf = house.cookies("owner")
-    route = Route("POST", "/api/campaigns/{number}/join-link")
+    route = Route("POST", "/api/campaigns/{campaign_id}/join-link")
     assert house.call(route, {"x-csrf-token": csrf}).status_code == 201
     csrf = house.cookies("worker")
     route = Route("POST", "/api/worker/next")
@@ -291,11 +293,11 @@ def test_objects_of_one_campaign_are_not_found_in_another(house: House, mine: st
     named = [r for r in named if not r.path.startswith("/api/tokens/")]  # of the whole server
     assert named
     for route in named:
-        assert "{number}" in route.path, f"{route}: whose is it?"
+        assert "{campaign_id}" in route.path, f"{route}: whose is it?"
         before = house.rows()
         for verb in ("pause", "resume", "block", "link") if "{verb}" in route.path else ("",):
             for thing in (house.things[0][mine], 10**6):
-                values = {"number": house.two, mine: thing, "verb": verb}
+                values = {"campaign_id": house.two, mine: thing, "verb": verb}
                 found = house.call(route, house.app.owner, **values)
                 form = route.path.startswith("/c/") and route.method == "POST"  # is read first
                 expected = (404, 422) if form else (404,)
@@ -306,13 +308,13 @@ def test_objects_of_one_campaign_are_not_found_in_another(house: House, mine: st
 def test_missing_campaigns_are_not_found(house: House) -> None:
     before = house.rows()
     for route in house.of("owner", "both"):
-        if "{number}" not in route.path:
+        if "{campaign_id}" not in route.path:
             continue
         for number in (10**6, 2**53):
-            found = house.call(route, house.app.owner, number=number)
+            found = house.call(route, house.app.owner, campaign_id=number)
             assert found.status_code in (404, 415, 422), (route, number, found.text[:200])
         for number in (0, -1, 2**63, "x", "1e3", "٣"):
-            found = house.call(route, house.app.owner, number=number)
+            found = house.call(route, house.app.owner, campaign_id=number)
             assert found.status_code in (404, 405, 422), (route, number, found.text[:200])
     assert house.rows() == before
 
@@ -337,7 +339,7 @@ def test_numbers_in_queries_are_bounded(house: House) -> None:
                     continue
                 tried += 1
                 for value in (10**30, -1, "x", ""):
-                    at = Route(method.upper(), path).at(number=house.one)
+                    at = Route(method.upper(), path).at(campaign_id=house.one)
                     found = house.app.client.request(
                         method, at, params={field["name"]: value}, headers=house.app.owner
                     )

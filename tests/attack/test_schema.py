@@ -20,7 +20,7 @@ from crowdtree.server.web.rate_limit import RateLimit
 from tests.attack.routes import Route, beginning
 from tests.weblab import Lab, lab
 
-ENDLESS = ("/api/campaigns/{number}/events",)
+ENDLESS = ("/api/campaigns/{campaign_id}/events",)
 """Streams that never end by themselves."""
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 ROLES = ("owner", "worker", "auditor", "nobody")
@@ -104,7 +104,13 @@ class Fuzz:
         arguments = case.as_transport_kwargs(base_url="http://testserver")
         url = arguments["url"]
         if real:
-            things = {"number": self.number, "item": 1, "worker": 1, "hook": 1, "verb": "resume"}
+            things = {
+                "campaign_id": self.number,
+                "item": 1,
+                "worker": 1,
+                "hook": 1,
+                "verb": "resume",
+            }
             url = f"http://testserver{route.at(**things)}"
         headers = {**dict(arguments["headers"] or {}), **self.headers(role)}
         if operation.path in ENDLESS:

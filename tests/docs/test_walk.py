@@ -12,7 +12,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 
 from tests.docs.pages import ROOT
 
-MAX_MODULES = 27
+MAX_MODULES = 23
 """Modules that may run for one answer; lower it when there are fewer."""
 
 

@@ -12,8 +12,8 @@ import crowdtree as ct
 from crowdtree import io as files
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
-from crowdtree.server.web.plan_jobs import read_menu
 from crowdtree.server.web.plan_menu import make_menu
+from crowdtree.server.web.plans import read_menu
 from crowdtree.server.web.worker_process import silent
 
 

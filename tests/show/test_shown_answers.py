@@ -157,8 +157,8 @@ def test_campaigns_refuse_several_answers_in_one_line(capsys, tmp_path):
 
 def test_the_web_refuses_several_answers_before_it_plans():
     pytest.importorskip("fastapi")
-    from crowdtree.server.web.pages.campaigns import _examples
-    from crowdtree.server.web.plan_jobs import read_menu
+    from crowdtree.server.web.handlers.drafts import _examples
+    from crowdtree.server.web.plans import read_menu
 
     with pytest.raises(CrowdtreeError, match="campaign: expected yes/no questions only"):
         read_menu(lambda *_: None, b"", "example:leaves", {})

@@ -93,9 +93,9 @@ def restore_verb(
 
       crowdtree restore monday.backup --replace --media s3://my-bucket/crowdtree
     """
-    backup = import_server("crowdtree.server.store.backup")
+    restore = import_server("crowdtree.server.store.restore").restore
     with one_line():
-        made = backup.restore(file, place.database, place.storage(), replace)
+        made = restore(file, place.database, place.storage(), replace)
     then = next_step(place.database, "campaign", "verify", 1) if made["rows"]["campaigns"] else ""
     _show(made, as_json, file, f"Restored into {without_password(place.database)}:", [], then)
 

@@ -52,9 +52,7 @@ def create_verb(
       crowdtree prolific create 1 --places 50 --url https://label.example --dry-run
     """
     studies = import_server("crowdtree.server.prolific.studies")
-    request = import_server("crowdtree.server.prolific.study").StudyRequest(
-        places, base_url(url), seconds, title, description
-    )
+    request = studies.StudyRequest(places, base_url(url), seconds, title, description)
     with opened(database) as store:
         found = studies.create_study(store, _client(), number, request, dry_run)
     before = "Would create a draft" if dry_run else "Created a draft"
@@ -89,16 +87,16 @@ def submissions_verb(number: Number, database: Database = HERE, as_json: AsJson 
 
       crowdtree prolific submissions 1
     """
-    people = import_server("crowdtree.server.prolific.people")
+    service = import_server("crowdtree.server.prolific.submissions")
     with opened(database) as store:
-        found = people.list_submissions(store, _client(), number)
+        found = service.list_submissions(store, _client(), number)
 
     lines = [f"The study is {found['status'].lower()}.", *map(_line, found["submissions"])]
     lines += [
         f"not on Prolific: participant {row['participant']}, worker w{row['worker']}"
         for row in found["unlisted"]
     ]
-    waiting = any(people.is_due(row) for row in found["submissions"])
+    waiting = any(service.is_due(row) for row in found["submissions"])
     approve = next_step(database, "prolific", "approve", number, "--complete", "--dry-run")
     render.emit(as_json, found, lines, then=approve if waiting else "")
 
@@ -121,10 +119,10 @@ def approve_verb(
     """
     if bool(submissions) == complete:
         raise CrowdtreeError("prolific approve: expected --submission ID, or --complete")
-    people = import_server("crowdtree.server.prolific.people")
+    service = import_server("crowdtree.server.prolific.submissions")
     with opened(database) as store:
         names = None if complete else submissions
-        found = people.approve(store, _client(), number, names, dry_run)
+        found = service.approve(store, _client(), number, names, dry_run)
     then = next_step(database, "prolific", "bonus", number)
     render.emit(as_json, found, found["text"], then=then)
 
@@ -146,9 +144,9 @@ def reject_verb(
 
       crowdtree prolific reject 1 --submission ID --category NO_DATA --message "We found ..."
     """
-    people = import_server("crowdtree.server.prolific.people")
+    service = import_server("crowdtree.server.prolific.submissions")
     with opened(database) as store:
-        found = people.reject(store, _client(), number, submissions, category, message, dry_run)
+        found = service.reject(store, _client(), number, submissions, category, message, dry_run)
     render.emit(as_json, found, found["text"])
 
 
@@ -170,9 +168,9 @@ def bonus_verb(
     """
     if outcome is not None and (submissions or dry_run):
         raise CrowdtreeError("prolific bonus: expected --outcome without other options")
-    bonuses = import_server("crowdtree.server.prolific.bonuses")
+    service = import_server("crowdtree.server.prolific.submissions")
     with opened(database) as store:
-        found = bonuses.pay_bonuses(store, _client(), number, submissions or None, outcome, dry_run)
+        found = service.pay_bonuses(store, _client(), number, submissions or None, outcome, dry_run)
     render.emit(as_json, found, found["text"])
 
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 from crowdtree.server.prolific.client import TOKEN_VARIABLE, URL_VARIABLE
-from crowdtree.server.prolific.study import StudyRequest
+from crowdtree.server.prolific.studies import StudyRequest
 from tests.prolific_stub import TOKEN, Prolific, prolific_stub
 from tests.weblab import Lab, Worker, lab
 

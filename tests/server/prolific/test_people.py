@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from crowdtree.core.errors import CrowdtreeError
-from crowdtree.server.prolific.bonuses import pay_bonuses
 from crowdtree.server.prolific.client import ProlificError
 from crowdtree.server.prolific.ledger import record
-from crowdtree.server.prolific.people import approve, list_submissions, reject
 from crowdtree.server.prolific.studies import create_study
+from crowdtree.server.prolific.submissions import approve, list_submissions, pay_bonuses, reject
 from tests.server.prolific.conftest import PAID, WISH, participant
 
 MESSAGE = (

@@ -10,8 +10,7 @@ import pytest
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.prolific.client import ADDRESS, Client, ProlificError
-from crowdtree.server.prolific.studies import WAIT_SECONDS, create_study, move_study
-from crowdtree.server.prolific.study import StudyRequest
+from crowdtree.server.prolific.studies import WAIT_SECONDS, StudyRequest, create_study, move_study
 from crowdtree.server.store import Store
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.owner import people as owner_people

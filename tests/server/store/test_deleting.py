@@ -23,7 +23,7 @@ from crowdtree.server.store.db.tables import judgements, metadata, workers
 from crowdtree.server.store.owner import campaigns, deleting, people
 from crowdtree.server.store.owner.people import Visitor
 from crowdtree.server.store.replay.verify import verify
-from crowdtree.server.web.services.deleting import delete_campaign, erase_worker
+from crowdtree.server.web.services.campaigns import delete_campaign, erase_worker
 from crowdtree.server.webhooks import hooks
 from tests.storelab import filled, work
 

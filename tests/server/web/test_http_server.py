@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
 from crowdtree.server.store import Store
-from crowdtree.server.web.http_server import MAX_HEAD_BYTES, behind_proxy, call_when_ready
+from crowdtree.server.web.serve import MAX_HEAD_BYTES, behind_proxy, call_when_ready
 from tests import aside
 from tests.live_server import LiveServer, live_server
 from tests.serving import free_port

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree.server.web.logs import JsonLines
+from crowdtree.server.web.processes import JsonLines
 from tests.weblab import lab
 
 
@@ -76,7 +76,7 @@ def test_a_fault_is_logged_with_the_id_that_the_client_gets(
             log.exception("failed")
             raise
 
-    monkeypatch.setattr("crowdtree.server.web.api.system.exposition", fail)
+    monkeypatch.setattr("crowdtree.server.web.handlers.system.exposition", fail)
     try:
         with lab() as app:
             sent = app.get("/metrics")

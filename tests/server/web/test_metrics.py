@@ -46,7 +46,7 @@ def test_requests_are_counted_by_route_and_status() -> None:
     """Routes, not paths: secrets in paths never reach the metrics."""
     counted = [
         ("/api/worker/answer", "POST", "200"),
-        ("/api/campaigns/{number}", "GET", "200"),
+        ("/api/campaigns/{campaign_id}", "GET", "200"),
         ("/join/{token}", "GET", "401"),
         ("other", "GET", "404"),
     ]

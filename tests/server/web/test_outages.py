@@ -18,7 +18,7 @@ from crowdtree.server.media import folder
 from crowdtree.server.store import Transaction
 from crowdtree.server.store.errors import unavailable
 from crowdtree.server.store.serving import writer
-from crowdtree.server.web import readiness
+from crowdtree.server.web import state as readiness
 from tests.attack.routes import every_route
 from tests.weblab import Lab, lab, until
 

@@ -11,7 +11,7 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 from crowdtree import io as files
 from crowdtree.policies import AdaptivePolicy
 from crowdtree.server.web import worker_process as module
-from crowdtree.server.web.plan_cache import PlanCache
+from crowdtree.server.web.plans import Plans
 from tests import aside
 
 
@@ -26,7 +26,7 @@ def test_plans_are_worked_out_once(monkeypatch):
         return job(module.silent, *values)
 
     async def go():
-        plans = PlanCache()
+        plans = Plans()
         monkeypatch.setattr(plans.process, "run", run)
         menu = await plans.read(b"", "example:table1", {}, module.silent)
         assert plans.known(files.problem_to_dict(problem)) is menu

@@ -14,7 +14,7 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy, Policy, SubtypePolicy
 from crowdtree.server.store.owner import campaigns
 from crowdtree.server.web import worker_process as module
-from crowdtree.server.web.plan_jobs import PolicyRequest, policy_of, read_menu, to_request
+from crowdtree.server.web.plans import PolicyRequest, policy_of, read_menu, to_request
 from tests.short import settings_of
 from tests.weblab import Lab
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("segno", reason="the server is not installed: pip install crowdtree[serve]")
 
-from crowdtree.server.web.qr import MAX_LINK, qr_svg
+from crowdtree.server.web.handlers.workers import MAX_LINK, qr_svg
 
 
 def test_a_code_is_a_picture_with_a_border_and_nothing_else():

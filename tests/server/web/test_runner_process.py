@@ -16,8 +16,8 @@ pytest.importorskip("fastapi", reason="the server is not installed: pip install 
 from crowdtree.server.store import Store
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.owner import campaigns
-from crowdtree.server.web import runner_process
-from crowdtree.server.web.runner_process import KeptProcess, run_rules
+from crowdtree.server.web import processes as runner_process
+from crowdtree.server.web.processes import KeptProcess, run_rules
 from tests.storelab import filled
 
 

@@ -79,7 +79,7 @@ def test_a_job_that_takes_too_long_is_stopped_with_its_process(process):
     process.seconds = 0.5
     with pytest.raises(CrowdtreeError, match="takes longer than 0 s; make the plan with"):
         aside.run(process.run(sleep, 600, report=lambda _, words: heard.append(int(words))))
-    process.seconds = module.MOST_SECONDS
+    process.seconds = module.MAX_SECONDS
     assert process._process is None
     for pid in heard:  # empty where the process was not even ready by then
         with pytest.raises(ProcessLookupError):
@@ -88,7 +88,7 @@ def test_a_job_that_takes_too_long_is_stopped_with_its_process(process):
 
 def test_the_queue_has_a_limit():
     crowded = WorkerProcess()
-    crowded.waiting = module.MOST_WAITING
+    crowded.waiting = module.MAX_WAITING
     with pytest.raises(Unavailable, match="Try again"):
         aside.run(crowded.run(count, 1))
-    assert crowded.waiting == module.MOST_WAITING
+    assert crowded.waiting == module.MAX_WAITING

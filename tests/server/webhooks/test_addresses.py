@@ -18,8 +18,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from crowdtree.server.webhooks import addresses
-from crowdtree.server.webhooks.addresses import NotPublic, PublicTransport
+from crowdtree.server.webhooks import delivery as addresses
+from crowdtree.server.webhooks.delivery import NotPublic, PublicTransport
 from tests import aside
 
 NAME = "label.example"

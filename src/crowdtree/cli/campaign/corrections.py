@@ -121,7 +121,7 @@ def reopen_verb(
     """
     if bool(tasks) == everything:
         raise CrowdtreeError("reopen: expected names of items, or --all")
-    reopen = import_server("crowdtree.server.web.services.corrections").reopen_items
+    reopen = import_server("crowdtree.server.web.services.campaigns").reopen_items
     with opened(database) as store:
         found = reopen(store, number, None if everything else tasks)
 

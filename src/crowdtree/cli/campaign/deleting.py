@@ -35,7 +35,7 @@ def delete_verb(
 
       crowdtree campaign delete 1 --name Birds
     """
-    delete = import_server("crowdtree.server.web.services.deleting").delete_campaign
+    delete = import_server("crowdtree.server.web.services.campaigns").delete_campaign
     files = opened_media(database, media)
     with opened(database) as store:
         gone = delete(store, files, number, name)
@@ -56,7 +56,7 @@ def erase_worker_verb(
 
       crowdtree campaign erase-worker 1 --worker 7
     """
-    erase = import_server("crowdtree.server.web.services.deleting").erase_worker
+    erase = import_server("crowdtree.server.web.services.campaigns").erase_worker
     who = worker_number(worker)
     with opened(database) as store:
         erase(store, number, who)

@@ -35,7 +35,7 @@ def duplicate_verb(
 
       crowdtree campaign duplicate 1 --items --name "Second round"
     """
-    service = import_server("crowdtree.server.web.services.duplicates")
+    service = import_server("crowdtree.server.web.services.campaigns")
     files = opened_media(database, media)
     with opened(database) as store:
         made = service.duplicate_campaign(store, files, number, name, items)

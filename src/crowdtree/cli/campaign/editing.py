@@ -37,7 +37,7 @@ def correct_verb(
     """
     if (label is None) != undo:
         raise CrowdtreeError("correct: expected a class, or --undo")
-    correct = import_server("crowdtree.server.web.services.corrections").correct_labels
+    correct = import_server("crowdtree.server.web.services.campaigns").correct_labels
     with opened(database) as store:
         found = correct(store, number, {task: label}, reason.strip())
 
@@ -65,7 +65,7 @@ def withdraw_verb(
 
       crowdtree campaign withdraw 1 photo-17 photo-23 --reason "broken images"
     """
-    withdraw = import_server("crowdtree.server.web.services.corrections").withdraw_items
+    withdraw = import_server("crowdtree.server.web.services.campaigns").withdraw_items
     with opened(database) as store:
         found = withdraw(store, number, tasks, reason.strip())
 

@@ -65,7 +65,7 @@ def _defined(source: Source) -> AnyPolicy | None:
     """Read the policy of a definition, or nothing if the file holds something else."""
     from pydantic import ValidationError
 
-    jobs = import_server("crowdtree.server.web.plan_jobs")
+    jobs = import_server("crowdtree.server.web.plans")
     try:
         data = json.loads(source.read_text())
     except (ValueError, RecursionError):  # what is wrong is said when it is read as a problem

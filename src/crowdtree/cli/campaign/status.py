@@ -38,7 +38,7 @@ def start_verb(
     items = import_server("crowdtree.server.web.services.items")
     files = opened_media(database, media)
     with opened(database) as store:
-        missing = items.missing_media(store, number, files)
+        missing = store.read(lambda c: items.missing_media(c, number, files))
     if missing:
         typer.echo(f"crowdtree: warning: {items.never_uploaded(missing)}", err=True)
         typer.echo(f"Looked in {files.address}/{number}; --media names another folder.", err=True)

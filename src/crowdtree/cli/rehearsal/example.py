@@ -10,9 +10,8 @@ from sqlalchemy.engine import Connection
 from crowdtree.core.problem import Problem
 from crowdtree.io import example
 from crowdtree.planning import plan
-from crowdtree.server.settings.checks import Checks
+from crowdtree.server.settings.groups import Checks, Tasks
 from crowdtree.server.settings.model import Settings
-from crowdtree.server.settings.tasks import Tasks
 from crowdtree.server.store import Store
 from crowdtree.server.store.db.campaign_row import list_campaigns
 from crowdtree.server.store.owner import campaigns

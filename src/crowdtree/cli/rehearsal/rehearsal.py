@@ -26,7 +26,7 @@ from crowdtree.core.likelihood import AnswerModel
 from crowdtree.core.problem import Problem
 from crowdtree.server.store.reliability import expected_right
 from crowdtree.server.store.types import AnyPolicy
-from crowdtree.server.web.plan_jobs import to_request
+from crowdtree.server.web.plans import to_request
 from crowdtree.show.report import LiveCampaign, LiveWorker
 
 START_SECONDS = 60.0

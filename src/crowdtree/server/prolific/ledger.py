@@ -16,12 +16,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from crowdtree.core.errors import CrowdtreeError
+from crowdtree.server.settings.groups import MICRO
 from crowdtree.server.store import Store
 from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
 from crowdtree.server.store.db.tables import activity
 
 ACTION = "prolific"
+CENT = MICRO // 100
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,8 @@ class Ledger:
     def of(cls, entries: Iterable[tuple[int, float, Mapping[str, Any]]]) -> Ledger:
         """Read the entries in order."""
         found = cls()
-        for number, at, detail in entries:
-            found = replace(found._after(at, detail), last=number)
+        for entry, at, detail in entries:
+            found = replace(found._after(at, detail), last=entry)
         return found
 
     def _after(self, at: float, detail: Mapping[str, Any]) -> Ledger:
@@ -105,37 +107,58 @@ class Ledger:
         return self.study
 
 
-def look(connection: Connection, number: int) -> tuple[Campaign, Ledger]:
+def look(connection: Connection, campaign_id: int) -> tuple[Campaign, Ledger]:
     """Read a campaign and its ledger."""
-    return get_campaign(connection, number), _read(connection, number)
+    return get_campaign(connection, campaign_id), _read(connection, campaign_id)
 
 
 def record(
     connection: Connection,
-    number: int,
+    campaign_id: int,
     now: float,
     detail: Mapping[str, object],
     seen: int | None = None,
 ) -> None:
     """Append to the ledger, only if `seen` is still its last entry where that is given."""
-    get_campaign(connection, number, lock=True)
-    if seen is not None and _read(connection, number).last != seen:
+    get_campaign(connection, campaign_id, lock=True)
+    if seen is not None and _read(connection, campaign_id).last != seen:
         raise CrowdtreeError(
             "prolific: somebody else has just sent a call for this campaign; look, and try again"
         )
-    note(connection, now, ACTION, number, detail)
+    note(connection, now, ACTION, campaign_id, detail)
 
 
-def put(store: Store, number: int, call: str, state: str, **detail: object) -> None:
+def put(store: Store, campaign_id: int, call: str, state: str, **detail: object) -> None:
     """Append what became of a call."""
     entry = {"call": call, "state": state, **detail}
-    store.write(lambda c: record(c, number, store.clock(), entry))
+    store.write(lambda c: record(c, campaign_id, store.clock(), entry))
 
 
-def _read(connection: Connection, number: int) -> Ledger:
+def _read(connection: Connection, campaign_id: int) -> Ledger:
     rows = connection.execute(
         sa.select(activity.c.id, activity.c.at, activity.c.detail)
-        .where(activity.c.campaign_id == number, activity.c.action == ACTION)
+        .where(activity.c.campaign_id == campaign_id, activity.c.action == ACTION)
         .order_by(activity.c.id)
     )
     return Ledger.of((row.id, row.at, json.loads(row.detail)) for row in rows)
+
+
+# ------------------------------------------------------------------------------- amounts
+
+
+def in_cents(micros: int) -> int:
+    """Convert millionths to minor units, rounded up, so that nobody gets less than was promised.
+
+    >>> in_cents(1_500_000), in_cents(50_001)
+    (150, 6)
+    """
+    return -(-micros // CENT)
+
+
+def written(cents: int, currency: str = "") -> str:
+    """Write an amount.
+
+    >>> written(150, "GBP"), written(5)
+    ('1.50 GBP', '0.05')
+    """
+    return f"{cents // 100}.{cents % 100:02d} {currency}".strip()

@@ -1,4 +1,4 @@
-"""The application: routes, limits, headers, and background tasks."""
+"""The application: routes, the one middleware, and background tasks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -16,27 +15,12 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp
 
 from crowdtree.server.store import ExpireLeases, Store
-from crowdtree.server.web import pages
-from crowdtree.server.web.api import (
-    audits,
-    corrections,
-    duplicates,
-    items,
-    media,
-    owner,
-    people,
-    prolific,
-    sessions,
-    system,
-    transfer,
-    worker,
-)
-from crowdtree.server.web.errors import add_handlers
-from crowdtree.server.web.headers import Guard
-from crowdtree.server.web.limits import BodyLimit
-from crowdtree.server.web.pages.base import error_page
-from crowdtree.server.web.state import HERE, AppState, Options
-from crowdtree.server.web.stopping import before_stopping
+from crowdtree.server.web.handlers import all_routes
+from crowdtree.server.web.middleware import Middleware
+from crowdtree.server.web.pages import HERE, respond
+from crowdtree.server.web.processes import before_stopping
+from crowdtree.server.web.routing import Dispatch
+from crowdtree.server.web.state import AppState, Options
 from crowdtree.server.webhooks.delivery import Deliveries
 
 log = logging.getLogger("crowdtree.server.web")
@@ -44,15 +28,15 @@ SWEEP_SECONDS = 1.0
 
 
 class Application(FastAPI):
-    """The framework behind the guard, whose headers failures have as well."""
+    """The routes of the framework behind the one middleware."""
 
     def build_middleware_stack(self) -> ASGIApp:
-        """Put the guard before everything else."""
+        """Replace the middlewares of the framework."""
         state: AppState = self.state.crowdtree
         media = state.media.origin if state.media else ""
-        guarded = Guard(super().build_middleware_stack(), media)
         hosts = state.options.trusted_hosts
-        return TrustedHostMiddleware(guarded, allowed_hosts=hosts) if hosts else guarded
+        app: ASGIApp = Middleware(Dispatch(self.router), respond, media)
+        return TrustedHostMiddleware(app, allowed_hosts=hosts) if hosts else app
 
 
 def create_app(store: Store, options: Options | None = None, **changes: Any) -> FastAPI:
@@ -81,9 +65,8 @@ def create_app(store: Store, options: Options | None = None, **changes: Any) -> 
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /metrics has its own
     )
     app.state.crowdtree = state
-    _add_routes(app, state)
-    add_handlers(app, error_page)
-    app.add_middleware(BodyLimit)
+    app.router.routes.extend(all_routes())
+    app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
     return app
 
 
@@ -92,18 +75,6 @@ def _version() -> str:
         return version("crowdtree")
     except PackageNotFoundError:
         return "0"
-
-
-def _add_routes(app: FastAPI, state: AppState) -> None:
-    for module in (
-        *(worker, sessions, people, transfer, media, audits, corrections, prolific, duplicates),
-        *(items, owner, system),
-    ):
-        app.include_router(module.router)
-    state.templates = pages.templates()
-    for router in pages.routers():
-        app.include_router(router, include_in_schema=False)
-    app.mount("/static", StaticFiles(directory=Path(HERE) / "static"), name="static")
 
 
 @contextlib.asynccontextmanager

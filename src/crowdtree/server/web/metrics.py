@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 from crowdtree.server.store.db.campaign_row import list_campaigns, tally
 from crowdtree.server.store.db.tables import labels, leases, webhooks
 from crowdtree.server.store.types import LeaseState
-from crowdtree.server.web.request_metrics import request_collectors
+from crowdtree.server.web.middleware import request_collectors
 
 ITEM_STATUSES = ("new", "open", "labelled", "set aside")
 FATE = "fate:"
@@ -140,8 +140,8 @@ def _by_campaign(
     connection: Connection, name: str, words: str, query: sa.Select[int, int]
 ) -> Metric:
     family = GaugeMetricFamily(name, words, labels=("campaign",))
-    for number, value in connection.execute(query):
-        family.add_metric((str(number),), value)
+    for campaign_id, value in connection.execute(query):
+        family.add_metric((str(campaign_id),), value)
     return family
 
 
@@ -149,9 +149,9 @@ def _items(tallies: dict[int, dict[str, int]]) -> Metric:
     family = GaugeMetricFamily(
         "crowdtree_items", "Items of a campaign, by status.", labels=("campaign", "status")
     )
-    for number, counts in tallies.items():
+    for campaign_id, counts in tallies.items():
         for status in ITEM_STATUSES:
-            family.add_metric((str(number), status.replace(" ", "_")), counts.get(status, 0))
+            family.add_metric((str(campaign_id), status.replace(" ", "_")), counts.get(status, 0))
     return family
 
 
@@ -159,9 +159,9 @@ def _answers(tallies: dict[int, dict[str, int]]) -> Metric:
     family = CounterMetricFamily(
         "crowdtree_answers", "Answers to a campaign, by fate.", labels=("campaign", "fate")
     )
-    for number, counts in tallies.items():
+    for campaign_id, counts in tallies.items():
         for name, value in sorted(counts.items()):
             if name.startswith(FATE):
                 fate = name.removeprefix(FATE).replace(" ", "_")
-                family.add_metric((str(number), fate), value)
+                family.add_metric((str(campaign_id), fate), value)
     return family

@@ -17,7 +17,7 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.io.private import make_private, open_private
 
 VARIABLE = "CROWDTREE_SECRET_KEY"
-LEAST = 32
+MIN_CHARACTERS = 32
 SEALED = "sealed:"
 """How a secret that is encrypted begins."""
 
@@ -80,8 +80,8 @@ class SecretKey:
         if self.file is None:
             return None
         try:
-            with open_private(self.file) as made:
-                made.write(secrets.token_hex(LEAST).encode() + b"\n")
+            with open_private(self.file) as file:
+                file.write(secrets.token_hex(MIN_CHARACTERS).encode() + b"\n")
         except FileExistsError:
             pass  # another process was faster
         except OSError as error:
@@ -94,9 +94,9 @@ class SecretKey:
 def _checked(text: str, where: str, empty: bool = True) -> Fernet | None:
     if not text and empty:
         return None
-    if len(text) < LEAST:
+    if len(text) < MIN_CHARACTERS:
         raise CrowdtreeError(
-            f"{where}: expected at least {LEAST} characters, such as what openssl rand -hex 32 "
-            f"prints, got {len(text)}"
+            f"{where}: expected at least {MIN_CHARACTERS} characters, such as what "
+            f"openssl rand -hex 32 prints, got {len(text)}"
         )
     return Fernet(base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()))

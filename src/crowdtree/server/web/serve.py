@@ -1,6 +1,7 @@
 """Running the server: one process for requests on SQLite, one or more on PostgreSQL.
 
-A further process runs the rules of the campaigns.
+A further process runs the rules of the campaigns. The HTTP server is Granian, which limits the
+size and the time of request heads by itself.
 """
 
 from __future__ import annotations
@@ -10,16 +11,22 @@ import contextlib
 import errno
 import gc
 import json
+import multiprocessing
 import os
 import socket
 import tempfile
+import threading
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from granian.http import HTTP1Settings
+from granian.utils.proxies import wrap_asgi_with_proxy_headers
 from sqlalchemy.engine import Connection
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.server.media import open_media
@@ -27,14 +34,20 @@ from crowdtree.server.store import Store
 from crowdtree.server.store.db.activity import COMMAND_LINE, acting
 from crowdtree.server.store.owner import owners
 from crowdtree.server.store.tokens import ROOT
-from crowdtree.server.web.http_server import behind_proxy, call_when_ready, http_server
-from crowdtree.server.web.logs import LogFormat, configure
-from crowdtree.server.web.processes import SHARED, allow_connections, end_with_parent
-from crowdtree.server.web.runner_process import KeptProcess, run_rules
+from crowdtree.server.web.processes import (
+    SHARED,
+    KeptProcess,
+    LogFormat,
+    allow_connections,
+    configure_logs,
+    end_with_parent,
+    run_rules,
+)
 from crowdtree.server.web.secret_key import SecretKey
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+    from granian.server.mp import MPServer
 
 VARIABLE = "CROWDTREE_SERVING"
 LINK_SECONDS = 86_400.0
@@ -42,6 +55,22 @@ MAX_PORT = 65_535
 EVERYWHERE = ("0.0.0.0", "::")
 YOUNG = 20_000
 """New objects after which Python looks for unused ones; requests make few that need it."""
+MAX_HEAD_BYTES = 64 * 2**10
+HEAD_SECONDS = 10
+"""How long a connection may take for a request line and its headers, also for the next one."""
+MAX_CONNECTIONS = 65_536
+"""Per process. Connections that send nothing are closed in time, so they must not use up all."""
+STOP_SECONDS = 5
+"""How long requests may take to end when the server stops."""
+RETRY_SECONDS = 0.05
+FORWARDED = (b"x-forwarded-for", b"x-forwarded-proto")
+HEADS = HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=MAX_HEAD_BYTES)
+LOGGING = {
+    "handlers": {},
+    "formatters": {},
+    "loggers": {"_granian": {"propagate": True}, "granian.access": {"propagate": True}},
+}
+"""Messages of the server are written as ours, to standard error."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +155,7 @@ def application() -> Any:
     """Make the application of a server process, as :func:`run` configured it in the environment."""
     values = json.loads(os.environ[VARIABLE])
     serving = Serving(**{**values, "trusted_hosts": tuple(values["trusted_hosts"])})
-    configure(serving.access_log, serving.log_format)
+    configure_logs(serving.access_log, serving.log_format)
     allow_connections()
     end_with_parent()
     store = Store(serving.database)
@@ -152,7 +181,7 @@ def run(serving: Serving, announce: Callable[[str], None]) -> None:
         serving.protect()
         link = owner_link(store, serving.base, retire=True)
     os.environ[VARIABLE] = json.dumps(asdict(serving))
-    configure(serving.access_log, serving.log_format)
+    configure_logs(serving.access_log, serving.log_format)
     with closing(KeptProcess(run_rules, serving.database, serving.log_format)):
         _serve(serving, address, lambda: announce(link))
 
@@ -191,3 +220,61 @@ def _why(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EACCES:
         return f"port {port} needs administrator rights; choose one above 1023 with --port"
     return f"cannot listen on --host {host}: {(error.strerror or str(error)).lower()}"
+
+
+# --------------------------------------------------------------------------- HTTP server
+
+
+def http_server(address: str, port: int, processes: int = 1) -> MPServer:
+    """Make a server whose processes listen on an IP address.
+
+    ``serve(target_loader=load, wrap_loader=False)`` runs the applications that `load` makes, one
+    in each process.
+    """
+    from granian.constants import HTTPModes, Interfaces, RuntimeModes
+    from granian.log import LogLevels
+    from granian.server.mp import MPServer
+
+    # a fork would copy threads and connections of this process
+    multiprocessing.set_start_method("spawn", force=True)
+    return MPServer(
+        "crowdtree",
+        address,
+        port,
+        interface=Interfaces.ASGI,
+        workers=processes,
+        runtime_mode=RuntimeModes.st,
+        http=HTTPModes.http1,
+        http1_settings=HEADS,
+        websockets=False,
+        backlog=2048,
+        backpressure=MAX_CONNECTIONS,
+        workers_kill_timeout=STOP_SECONDS,
+        log_level=LogLevels.warning,
+        log_dictconfig=LOGGING,
+    )
+
+
+def behind_proxy(app: ASGIApp) -> ASGIApp:
+    """Believe the proxies that the environment names when they say where a request comes from."""
+    trusted = os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1")
+    wrapped: ASGIApp = wrap_asgi_with_proxy_headers(app, trusted)
+
+    async def choose(scope: Scope, receive: Receive, send: Send) -> None:
+        names = {name for name, _ in scope.get("headers", ())}
+        await (app if names.isdisjoint(FORWARDED) else wrapped)(scope, receive, send)
+
+    return choose
+
+
+def call_when_ready(act: Callable[[], object], address: str, port: int) -> None:
+    """Call a function in a thread of its own once the server accepts connections."""
+
+    def wait() -> None:
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection((address, port)):
+                break
+            time.sleep(RETRY_SECONDS)
+        act()
+
+    threading.Thread(target=wait, daemon=True).start()

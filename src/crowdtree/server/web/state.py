@@ -1,34 +1,35 @@
-"""The state of a running application: the store, waiting workers, limits, caches, templates."""
+"""The state of a running application: the store, waiting workers, limits and caches."""
 
 from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from starlette.requests import Request
 
 from crowdtree.server.media import MediaFiles, open_media
-from crowdtree.server.store import Store
+from crowdtree.server.store import Store, Unavailable
 from crowdtree.server.store.db.campaign_row import Campaign
 from crowdtree.server.store.types import AnyPolicy
-from crowdtree.server.web.plan_cache import PlanCache
+from crowdtree.server.web.plans import Plans
 from crowdtree.server.web.rate_limit import RateLimit
-from crowdtree.server.web.readiness import Readiness
 from crowdtree.server.web.secret_key import SecretKey
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-HERE = Path(__file__).parent
 FAILURES_PER_MINUTE = 20
 """Failed logins allowed per address per minute."""
 RELEASES_PER_HOUR = 30
 """How often per hour a worker can give questions back: pages do so when they are closed."""
 POLL_SECONDS = 3.0
 """Between polls of a waiting worker: another process may have opened a question."""
+KEPT_SECONDS = 1.0
+"""How long a result holds, so that nobody can make the server write without end."""
+PATIENCE = 5.0
+"""Seconds after which a database that does not respond counts as down."""
 TRIES = 5
 """Waiting workers that are offered a new question in turn, before it is left to the next poll."""
 
@@ -123,6 +124,34 @@ class Waiters:
                 watcher.set()
 
 
+class Readiness:
+    """The last attempt to write; requests at the same time share one."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._lock = asyncio.Lock()
+        self._problem: Unavailable | None = None
+        self._until = 0.0
+
+    async def problem(self) -> Unavailable | None:
+        """Why nothing can be written, or ``None``."""
+        async with self._lock:
+            if time.monotonic() >= self._until:
+                self._problem = await self._look()
+                self._until = time.monotonic() + KEPT_SECONDS
+            return self._problem
+
+    async def _look(self) -> Unavailable | None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self.store.check_writable()
+        except TimeoutError:
+            return Unavailable(f"the database did not respond within {PATIENCE:.0f} s")
+        except Unavailable as error:
+            return error
+        return None
+
+
 @dataclass
 class AppState:
     """One running application."""
@@ -134,9 +163,8 @@ class AppState:
     release_limit: RateLimit = field(init=False)
     join_limit: RateLimit = field(init=False)
     secret_key: SecretKey = field(init=False)
-    templates: Environment | None = None
     readiness: Readiness = field(init=False)
-    plans: PlanCache = field(default_factory=PlanCache)
+    plans: Plans = field(default_factory=Plans)
     policies: dict[tuple[int, int], AnyPolicy] = field(default_factory=dict)
     charts: dict[tuple[int, float, int], str] = field(default_factory=dict)
     """Charts of audits: by campaign, start and number of checks."""
@@ -178,6 +206,11 @@ class AppState:
         if self.loop is not None and not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.waiters.wake_all)
 
+    def wake(self, campaign_id: int, opened: int) -> None:
+        """Wake workers for whom questions of a campaign opened; from any thread."""
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self.waiters.wake, {campaign_id: opened})
+
     def listen(self, loop: asyncio.AbstractEventLoop) -> Callable[[dict[int, int]], None]:
         """Make the listener that passes changes from the store's threads to the event loop."""
 
@@ -186,3 +219,9 @@ class AppState:
                 loop.call_soon_threadsafe(self.waiters.wake, opened)
 
         return changed
+
+
+def state_of(request: Request) -> AppState:
+    """The state of the application that serves a request."""
+    state: AppState = request.app.state.crowdtree
+    return state

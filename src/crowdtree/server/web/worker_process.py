@@ -22,16 +22,16 @@ from crowdtree.planning import Report
 from crowdtree.server.store import Unavailable
 
 T = TypeVar("T")
-MOST_SECONDS = 120.0
-MOST_WAITING = 8
-MOST_BYTES = 4 * 2**30
+MAX_SECONDS = 120.0
+MAX_WAITING = 8
+MAX_BYTES = 4 * 2**30
 LOOK_SECONDS = 0.1
 
 
 class WorkerProcess:
     """Runs importable functions in a separate process."""
 
-    def __init__(self, seconds: float = MOST_SECONDS) -> None:
+    def __init__(self, seconds: float = MAX_SECONDS) -> None:
         self.seconds = seconds
         self.waiting = 0
         self._lock = asyncio.Lock()
@@ -40,7 +40,7 @@ class WorkerProcess:
 
     async def run(self, job: Callable[..., T], *values: object, report: Report | None = None) -> T:
         """Run ``job(report, *values)`` in the process and wait for its result."""
-        if self.waiting >= MOST_WAITING:
+        if self.waiting >= MAX_WAITING:
             raise Unavailable("Too many plans are being computed. Try again in a minute.")
         self.waiting += 1
         try:
@@ -130,7 +130,7 @@ def _limits() -> None:
         import resource
 
         os.nice(5)
-        resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
+        resource.setrlimit(resource.RLIMIT_DATA, (MAX_BYTES, MAX_BYTES))
 
 
 def silent(share: float, words: str) -> None:

@@ -1,10 +1,8 @@
 """Webhooks: messages to programs of owners, at least once and in order.
 
-====================== =====================================================================
-``webhooks.feeds``     rows that are reported, and how a message is made of them
-``webhooks.hooks``     add, list, retry and remove webhooks
-``webhooks.outbox``    which messages are due, and what became of them
-``webhooks.delivery``  sign and send them
-``webhooks.addresses`` where they may go
-====================== =====================================================================
+===================== ======================================================================
+``webhooks.hooks``    add, list, retry and remove webhooks
+``webhooks.outbox``   rows that are reported, messages that are due, what became of them
+``webhooks.delivery`` where messages may go; sign and send them
+===================== ======================================================================
 """

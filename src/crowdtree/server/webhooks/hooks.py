@@ -13,7 +13,7 @@ from crowdtree.server.store.db.activity import note
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import deliveries, webhooks
 from crowdtree.server.store.errors import NotFound
-from crowdtree.server.webhooks.feeds import IS_BEHIND
+from crowdtree.server.webhooks.outbox import IS_BEHIND
 from crowdtree.webhooks import new_secret
 
 MAX_HOOKS = 10

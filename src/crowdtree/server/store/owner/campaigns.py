@@ -15,8 +15,8 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.io.items import media_names
 from crowdtree.server.languages import CLASS, EXPLANATION, NAMED, QUESTION
 from crowdtree.server.reasons import CampaignReason
+from crowdtree.server.settings.groups import MICRO
 from crowdtree.server.settings.model import Settings, about
-from crowdtree.server.settings.money import MICRO
 from crowdtree.server.store.db import statements as sql
 from crowdtree.server.store.db.activity import Actor, note
 from crowdtree.server.store.db.campaign_row import (

@@ -9,7 +9,7 @@ from typing import Any, TypedDict, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from crowdtree.server.settings.money import MICRO
+from crowdtree.server.settings.groups import MICRO
 from crowdtree.server.store.db.campaign_row import Campaign
 from crowdtree.server.store.db.tables import answers, checks, items, labels, workers
 from crowdtree.server.store.queries.items import last_corrections

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from crowdtree.campaign.events import Cause
 from crowdtree.server.reasons import CampaignReason
-from crowdtree.server.settings.money import MICRO
+from crowdtree.server.settings.groups import MICRO
 from crowdtree.server.store.db.campaign_row import Campaign, flows, get_campaign, tally
 from crowdtree.server.store.db.tables import (
     answers,

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from crowdtree.core.problem import Problem
 from crowdtree.server.reasons import WorkerReason
-from crowdtree.server.settings.money import MICRO
+from crowdtree.server.settings.groups import MICRO
 from crowdtree.server.store.db.campaign_row import get_campaign
 from crowdtree.server.store.db.tables import answers, campaigns, exclusions, items, labels, workers
 from crowdtree.server.store.errors import NotFound

@@ -17,6 +17,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy.engine import Connection, Engine
@@ -36,6 +37,8 @@ from crowdtree.server.store.serving.commands import (
 from crowdtree.server.store.serving.unit_of_work import UnitOfWork
 
 MAX_AT_ONCE = 256
+GATHER_SECONDS = 0.005
+"""How long a batch waits for more: one transaction for all costs less than one for each."""
 CACHE_KIB = 16 * 1024
 """Page cache of the writer on SQLite."""
 OUTAGE_SECONDS = 0.2
@@ -97,6 +100,8 @@ class BatchWriter:
         self.flushing: bool | None = None
         """Whether commits of the connection wait for the disk; ``None`` if that is not known."""
         self.careful_until = 0.0
+        self.expected = 1
+        """Commands that may come together: as many as in the batch before."""
         self.errors = database_errors()
         self.thread = threading.Thread(target=self._serve, name="crowdtree-writer", daemon=True)
         self.thread.start()
@@ -122,12 +127,14 @@ class BatchWriter:
                 return
 
     def _gather(self) -> tuple[list[AnyCommand], bool]:
+        """Take what waits; while several come at a time, wait a moment for as many as before."""
         found = [self.queue.get()]
-        while len(found) < MAX_AT_ONCE:
-            try:
-                found.append(self.queue.get_nowait())
-            except queue.Empty:
-                break
+        end = time.monotonic() + GATHER_SECONDS
+        with suppress(queue.Empty):
+            while len(found) < MAX_AT_ONCE:
+                left = end - time.monotonic() if len(found) < self.expected else 0.0
+                found.append(self.queue.get(timeout=left) if left > 0 else self.queue.get_nowait())
+        self.expected = len(found)
         return [request for request in found if request is not None], None in found
 
     def _attempt(self, requests: list[AnyCommand], tries: int = 3) -> None:

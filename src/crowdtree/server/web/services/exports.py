@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 from crowdtree.io.exports import COLUMNS, with_times
 from crowdtree.io.item_columns import ColumnOrder, free_names
 from crowdtree.server.prolific import ledger
-from crowdtree.server.prolific.study import written
-from crowdtree.server.settings.money import MICRO
+from crowdtree.server.prolific.ledger import written
+from crowdtree.server.settings.groups import MICRO
 from crowdtree.server.store import Store
 from crowdtree.server.store.audits.report import Coverage, coverage
 from crowdtree.server.store.db.campaign_row import Campaign, get_campaign
@@ -44,14 +44,14 @@ class Exported(NamedTuple):
         return f"columns of the items were renamed: {', '.join(pairs)}" if self.renamed else ""
 
 
-def certified_labels(store: Store, number: int) -> Coverage | None:
+def certified_labels(store: Store, campaign_id: int) -> Coverage | None:
     """What is certified about the labels of a campaign."""
-    return store.read(lambda c: coverage(c, number))
+    return store.read(lambda c: coverage(c, campaign_id))
 
 
-def export(store: Store, number: int, what: Export, columns: bool = True) -> Exported:
+def export(store: Store, campaign_id: int, what: Export, columns: bool = True) -> Exported:
     """Export a part of a campaign; labels with the columns of the items, if `columns` is set."""
-    campaign = store.read(lambda c: get_campaign(c, number))
+    campaign = store.read(lambda c: get_campaign(c, campaign_id))
     if what == "labels":
         return _labels(store, campaign, columns)
     rows = {"workers": _workers, "payments": _payments, "reports": _reports}.get(what)
@@ -60,15 +60,15 @@ def export(store: Store, number: int, what: Export, columns: bool = True) -> Exp
 
 
 def _labels(store: Store, campaign: Campaign, columns: bool) -> Exported:
-    number = campaign.id
-    audited = certified_labels(store, number)
-    names = _item_columns(store, number) if columns else {}
+    campaign_id = campaign.id
+    audited = certified_labels(store, campaign_id)
+    names = _item_columns(store, campaign_id) if columns else {}
 
     def read(after: int) -> list[JsonObject]:
         found, payloads = store.read(
             lambda c: (
-                label_rows(c, number, campaign.classes, after),
-                label_payloads(c, number, after) if names else None,
+                label_rows(c, campaign_id, campaign.classes, after),
+                label_payloads(c, campaign_id, after) if names else None,
             )
         )
         return [
@@ -81,10 +81,10 @@ def _labels(store: Store, campaign: Campaign, columns: bool) -> Exported:
     return Exported([*COLUMNS["labels"], *names.values()], pieces(read), renamed)
 
 
-def _item_columns(store: Store, number: int) -> dict[str, str]:
+def _item_columns(store: Store, campaign_id: int) -> dict[str, str]:
     """Columns of the items in the order of the file, and what they are called in the export."""
     order = ColumnOrder()
-    for rows in pieces(lambda after: store.read(lambda c: item_rows(c, number, after))):
+    for rows in pieces(lambda after: store.read(lambda c: item_rows(c, campaign_id, after))):
         for row in rows:
             order.add(row["payload"])
     return free_names(order.names(), COLUMNS["labels"])

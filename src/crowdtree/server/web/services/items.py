@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from array import array
@@ -25,7 +24,6 @@ from crowdtree.server.store.owner import campaigns
 from crowdtree.server.store.queries.items import items_with_media
 from crowdtree.server.store.tokens import file_name
 from crowdtree.server.store.types import ItemStatus, JsonObject
-from crowdtree.server.web.state import AppState
 
 ROWS_PER_TRANSACTION = 2000
 MEDIA_TYPES = {
@@ -74,13 +72,13 @@ class EditedItem(editing.Edited):
 
 
 def add_from_file(
-    store: Store, number: int, file: IO[bytes], kind: str, media: MediaFiles | None = None
+    store: Store, campaign_id: int, file: IO[bytes], kind: str, media: MediaFiles | None = None
 ) -> Added:
     """Check all rows of a file, then add them a few thousand per transaction.
 
     `media` are the uploaded files of all campaigns.
     """
-    campaign = store.read(lambda c: get_campaign(c, number))
+    campaign = store.read(lambda c: get_campaign(c, campaign_id))
     classes = campaign.classes
     there, seen = _uploaded(media, campaign), _Seen()
     added = aside = gold = 0
@@ -94,7 +92,7 @@ def add_from_file(
         raise CrowdtreeError("items: the file has no items")
     twice, conflicts = seen.conflicts(), set[int]()
     for rows in _pieces(numbered_items(file, kind, classes)):
-        new, old, other = store.write(partial(_add, number, rows))
+        new, old, other = store.write(partial(_add, campaign_id, rows))
         added += new
         aside += old
         conflicts |= other
@@ -160,22 +158,23 @@ def _differing(lines: list[int], unit: str) -> str:
 
 
 def never_uploaded(names: list[str]) -> str:
-    """What to say about files that items show but that nobody has uploaded.
+    """What to say about files that items show but that nobody has uploaded; nothing for none.
 
     >>> never_uploaded(["a.png"])
     '1 file that items show was never uploaded: a.png'
     """
+    if not names:
+        return ""
     shown = ", ".join(short(name, 60) for name in names[:MAX_NAMED])
     more = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
     verb = "was" if len(names) == 1 else "were"
     return f"{plural(len(names), 'file')} that items show {verb} never uploaded: {shown}{more}"
 
 
-def missing_media(store: Store, number: int, media: MediaFiles | None) -> list[str]:
+def missing_media(connection: Connection, campaign_id: int, media: MediaFiles | None) -> list[str]:
     """Files that the first items of a campaign show and that were never uploaded."""
-    campaign, rows = store.read(
-        lambda c: (get_campaign(c, number), items_with_media(c, number, MAX_SEARCHED))
-    )
+    campaign = get_campaign(connection, campaign_id)
+    rows = items_with_media(connection, campaign_id, MAX_SEARCHED)
     there = _uploaded(media if rows else None, campaign)
     return list(dict.fromkeys(name for text in rows for name in _not_there(text, there)))
 
@@ -194,24 +193,29 @@ def _not_there(payload: str, there: Callable[[str], bool]) -> Iterable[str]:
 
 
 def edit_item(
-    state: AppState, number: int, item: int, columns: Mapping[str, object], reason: str = ""
+    store: Store,
+    media: MediaFiles | None,
+    campaign_id: int,
+    item: int,
+    columns: Mapping[str, object],
+    reason: str = "",
 ) -> EditedItem:
     """Change columns of an item, and say which files it shows that were never uploaded."""
-    store = state.store
-    found = store.write(
-        lambda c: editing.edit_item(c, number, item, columns, store.clock(), reason)
+    edited = store.write(
+        lambda c: editing.edit_item(c, campaign_id, item, columns, store.clock(), reason)
     )
-    warning = missing_of_item(state, number, found["after"])
-    return {**found, "warnings": [warning] if warning else []}
+    campaign = store.read(lambda c: get_campaign(c, campaign_id))
+    warning = missing_of_item(campaign, media, edited["after"])
+    return {**edited, "warnings": [warning] if warning else []}
 
 
-def missing_of_item(state: AppState, number: int, columns: Mapping[str, object]) -> str:
+def missing_of_item(
+    campaign: Campaign, media: MediaFiles | None, columns: Mapping[str, object]
+) -> str:
     """Say which files an item shows that were never uploaded; nothing if all are there."""
-    if not (names := media_names(columns)):
-        return ""
-    there = _uploaded(state.media, state.store.read(lambda c: get_campaign(c, number)))
-    missing = [name for name in names if not there(name)]
-    return never_uploaded(missing) if missing else ""
+    names = media_names(columns)
+    there = _uploaded(media if names else None, campaign)
+    return never_uploaded([name for name in names if not there(name)])
 
 
 def unused_gold(count: int) -> str:
@@ -231,13 +235,15 @@ above 0'
 Numbered = tuple[int, JsonObject]
 
 
-def _add(number: int, rows: list[Numbered], connection: Connection) -> tuple[int, int, set[int]]:
+def _add(
+    campaign_id: int, rows: list[Numbered], connection: Connection
+) -> tuple[int, int, set[int]]:
     """Add items; count the new ones and those that were set aside, and find those that differ."""
     found = [row for _, row in rows]
-    added = campaigns.add_items(connection, number, found)
+    added = campaigns.add_items(connection, campaign_id, found)
     if added == len(rows):
         return added, 0, set()
-    there = campaigns.stored_items(connection, number, [row["task"] for row in found])
+    there = campaigns.stored_items(connection, campaign_id, [row["task"] for row in found])
     aside = sum(there[row["task"]].status == ItemStatus.SET_ASIDE for row in found)
     other = {
         line
@@ -251,9 +257,3 @@ def _add(number: int, rows: list[Numbered], connection: Connection) -> tuple[int
 def _pieces(rows: Iterator[Numbered]) -> Iterator[list[Numbered]]:
     while piece := list(islice(rows, ROWS_PER_TRANSACTION)):
         yield piece
-
-
-async def remove_media(state: AppState, number: int) -> None:
-    """Delete the uploaded files of a campaign that is gone."""
-    if state.media is not None:
-        await asyncio.to_thread(state.media.remove, number)

@@ -1,1 +1,0 @@
-"""The HTTP API, for programs and for the scripts of the pages."""
