@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 from crowdtree.core.arrays import FloatArray
 from crowdtree.core.errors import CrowdtreeError
@@ -98,20 +99,20 @@ def with_map(
 def beside_crowd(fit: SourceFit, answers: Answers, gold: IntArray) -> SourceFit:
     """Average what the sources say with models that take all workers for independent.
 
-    These know that people differ in skill, but not that models err together. Before any class is
-    known their share is that of the answers that people gave; items of known class move it by how
-    likely each fit makes them (stacking, Wolpert 1992), as if :data:`STACKING_ITEMS` had been seen.
+    These know that people differ in skill, but not that models err together. Each fit counts by its
+    probability: beforehand that of the crowd is the share of the answers that people gave; items of
+    known class change its odds by how likely each fit makes their classes.
     """
     assert answers.sources is not None
     crowd, known = ensemble(answers, gold), np.flatnonzero(gold >= 0)
     is_person = np.array(answers.sources.kinds) == "people"
-    usual = share = float(is_person[answers.sources.codes(answers.workers)][answers.worker].mean())
-    chance = [part.blind[known, gold[known]] for part in (fit, crowd)]
-    for _ in range(STACKING_STEPS):
-        both = (1 - share) * chance[0] + share * chance[1]
-        of_crowd = share * chance[1] / np.maximum(both, _LEAST_CHANCE)
-        share = (of_crowd.sum() + STACKING_ITEMS * usual) / (len(known) + STACKING_ITEMS)
-    mixed = replace(fit, crowd=crowd, crowd_share=float(share))
+    usual = float(is_person[answers.sources.codes(answers.workers)][answers.worker].mean())
+    own, of_crowd = (
+        np.log(np.maximum(part.blind[known, gold[known]], _LEAST_CHANCE)).sum()
+        for part in (fit, crowd)
+    )
+    share = float(expit(logit(usual) + of_crowd - own))
+    mixed = replace(fit, crowd=crowd, crowd_share=share)
     return replace(
         mixed,
         posterior=mixed.averaged(fit.posterior, crowd.posterior),
@@ -119,10 +120,7 @@ def beside_crowd(fit: SourceFit, answers: Answers, gold: IntArray) -> SourceFit:
     )
 
 
-STACKING_ITEMS = 4.0
-"""Known items that the usual share of the crowd in the posteriors counts for."""
-STACKING_STEPS = 50
-_LEAST_CHANCE = 1e-300
+_LEAST_CHANCE = 1e-12  # of the class of a known item
 MAX_STEPS = 1000
 """Steps after which a fit by maximum likelihood counts as not converged."""
 

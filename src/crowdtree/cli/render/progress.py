@@ -11,6 +11,8 @@ from crowdtree.core.text import percent, plural
 
 PLAIN_SECONDS = 2.0
 """Seconds before the first plain line; the next one comes when half as much time again is over."""
+LEAST_SECONDS = 2.0
+"""Seconds before anything can be said about the time that is left."""
 Words = tuple[str, float | None]
 """What to show, and the share that is done where it is known."""
 
@@ -21,7 +23,7 @@ def time_left(seconds: float, share: float | None) -> str:
     >>> time_left(30, 0.25), time_left(600, 0.5), time_left(1, 0.25), time_left(30, None)
     (' · about 90 s left', ' · about 10 min left', '', '')
     """
-    if not share or seconds < PLAIN_SECONDS:
+    if not share or seconds < LEAST_SECONDS:
         return ""
     left = seconds * (1 - share) / share
     return f" · about {left / 60:.0f} min left" if left >= 100 else f" · about {left:.0f} s left"
