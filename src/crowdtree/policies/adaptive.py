@@ -235,9 +235,11 @@ class AdaptivePolicy(Guaranteed):
         option = to_option(self.problem, (answer.question, answer.source))
         if not self._wants_option(state, option):
             return state
-        before = state.counts[:, option]
+        before = None
         if self.model.depends and len(self.problem.sources) > 1:
             before = self.model.before(state.counts[:, None], _FIRST, np.array([option]))[:, 0]
+        elif self.model.depends:
+            before = state.counts[:, option]
         evidence = answer.weight * self.model.log_likelihood(
             option, answer.value, answer.skill, before
         )
