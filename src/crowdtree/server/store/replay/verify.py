@@ -115,7 +115,7 @@ def _audited_labels(connection: Connection, audit: AuditRow, classes: list[str])
             yield f"audit {audit.id}: item {task!r} was audited as {label}, now {found}"
 
 
-NUMBERS = ("totals", "log_weight", "mass", "shares", "scores")
+NUMBERS = ("totals", "log_weight", "mass", "shares")
 PARTS = ("answers", "items", "keys", "alarms")
 MONITOR_TOLERANCE = 1e-6
 
