@@ -24,8 +24,8 @@ _BLOCK = 4_000_000
 """Numbers of one array of the convolutions."""
 _TOGETHER = 256
 """Votes up to which several numbers of them share one convolution."""
-_KEPT, _MAX_KNOWN = 64, 4096
-"""Rows of one call that are kept for later calls, and all that are kept."""
+_FEW_ROWS = 4
+"""Rows of one call up to which their winners are kept for later calls."""
 MAX_STATES = 200_000
 """Counts of votes that a curtailed vote may pass through."""
 MAX_MARGIN_STATES = 20_000
@@ -98,43 +98,36 @@ def plurality_wins(rows: ArrayLike, votes: ArrayLike, dependence: float = 0.0) -
         order = np.argsort(-flat, axis=1, kind="stable")
         flat = np.take_along_axis(flat, order, axis=1)
     rows, place = np.unique(flat, axis=0, return_inverse=True)
-    numbers, which = np.unique(each, return_inverse=True)
-    wins = _known_wins(rows, numbers, dependence)[np.ravel(which), np.ravel(place)]
-    found = np.empty(wins.shape)
-    np.put_along_axis(found, np.broadcast_to(order, wins.shape), wins, axis=1)
-    return found.reshape(shares.shape)
+    numbers, which = np.unique(each.astype(np.int64), return_inverse=True)
+    if len(rows) > _FEW_ROWS:
+        found = _winners(rows, numbers, dependence)
+    else:  # searches ask about the same few rows again and again
+        keys = [(row.tobytes(), numbers.tobytes(), dependence) for row in rows]
+        found = np.stack([_winners_of(*key) for key in keys], axis=1)
+    wins = np.empty((len(flat), flat.shape[1]))
+    np.put_along_axis(
+        wins, np.broadcast_to(order, wins.shape), found[np.ravel(which), np.ravel(place)], axis=1
+    )
+    return wins.reshape(shares.shape)
 
 
-_KNOWN: dict[tuple[bytes, bytes, float], FloatArray] = {}
+@lru_cache(maxsize=4096)
+def _winners_of(row: bytes, votes: bytes, rho: float) -> FloatArray:
+    """Probability that each answer wins, one row per number of votes."""
+    return _winners(np.frombuffer(row)[None], np.frombuffer(votes, dtype=np.int64), rho)[:, 0]
 
 
-def _known_wins(rows: FloatArray, votes: NDArray[np.int64], rho: float) -> FloatArray:
-    """Probability that each answer wins, one table per number of votes; a few rows are kept.
-
-    Searches ask about the same few rows again and again.
-    """
-    keys = [(row.tobytes(), votes.tobytes(), rho) for row in rows] if len(rows) <= _KEPT else []
-    known = [_KNOWN.get(key) for key in keys]
-    new = [place for place, wins in enumerate(known) if wins is None] if keys else slice(None)
-    if new == []:
-        return np.stack([wins for wins in known if wins is not None], axis=1)
+def _winners(rows: FloatArray, votes: NDArray[np.int64], rho: float) -> FloatArray:
+    """Probability that each answer wins, one table per number of votes."""
     found = np.empty((len(votes), *rows.shape))
     together = max(1, int(np.searchsorted(votes, _TOGETHER, side="right")))
     for some in (slice(0, together), *(slice(k, k + 1) for k in range(together, len(votes)))):
-        found[some, new] = _wins(rows[new], votes[some], rho)
-    for place, key in enumerate(keys):
-        wins = known[place]
-        if wins is not None:
-            found[:, place] = wins
-        else:
-            _KNOWN[key] = found[:, place].copy()
-    if len(_KNOWN) > _MAX_KNOWN:
-        _KNOWN.clear()
+        found[some] = _wins(rows, votes[some], rho)
     return found
 
 
 def _wins(rows: FloatArray, votes: NDArray[np.int64], rho: float) -> FloatArray:
-    """Probability that each answer wins, one table per number of votes."""
+    """The same for numbers of votes that share one convolution."""
     answers, most = rows.shape[1], int(votes[-1])
     rest = np.maximum(1 - rows.sum(axis=1), 0.0)
     rest[rest < 1e-12] = 0.0

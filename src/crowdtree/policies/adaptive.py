@@ -37,7 +37,7 @@ from crowdtree.policies.criteria import CRITERIA, Dense, Pairs, first_best
 from crowdtree.policies.item_prior import dump_prior, load_prior
 from crowdtree.policies.prospects import Contrasts, Prospects, cannot_reach_target
 from crowdtree.policies.reachable import (
-    reachable_error,
+    after_all_repeats,
     refuse_unreachable,
     short_of_target,
 )
@@ -235,9 +235,11 @@ class AdaptivePolicy(Guaranteed):
         option = to_option(self.problem, (answer.question, answer.source))
         if not self._wants_option(state, option):
             return state
-        before = state.counts[:, option]
+        before = None
         if self.model.depends and len(self.problem.sources) > 1:
             before = self.model.before(state.counts[:, None], _FIRST, np.array([option]))[:, 0]
+        elif self.model.depends:
+            before = state.counts[:, option]
         evidence = answer.weight * self.model.log_likelihood(
             option, answer.value, answer.skill, before
         )
@@ -589,12 +591,16 @@ class AdaptivePolicy(Guaranteed):
         """Estimate the error after every question was answered as often as it may be.
 
         With a calibration: the error of its items after all their answers, counted (the middle of
-        its 95 % interval, and half the width). Otherwise no
-        policy with this limit of repeats has a smaller error if answers are independent given the
-        class; an estimate from simulated items (the same ones each time).
+        its 95 % interval, and half the width). Otherwise no policy with this limit of repeats has a
+        smaller error if answers are independent given the class; an estimate from simulated items
+        (the same ones each time).
         """
         check_call(AdaptivePolicy.reachable_error, {"items": items})
-        return reachable_error(self, items)
+        if self.calibration.reached is not None:
+            return self.calibration.reached
+        if self.most_repeats is None:
+            raise CrowdtreeError("reachable_error: expected a policy with a limit of repeats")
+        return after_all_repeats(self, items=items)
 
     # ---------------------------------------------------------------- in and out
 

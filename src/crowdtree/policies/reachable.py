@@ -17,7 +17,7 @@ from crowdtree.policies.base import FloatArray, decide, normalised
 if TYPE_CHECKING:
     from crowdtree.policies.adaptive import AdaptivePolicy
 
-__all__ = ["reachable_error", "refuse_unreachable", "short_of_target"]
+__all__ = ["after_all_repeats", "refuse_unreachable", "short_of_target"]
 
 
 def short_of_target(policy: AdaptivePolicy) -> str | None:
@@ -62,7 +62,7 @@ def refuse_unreachable(policy: AdaptivePolicy) -> None:
         _refuse_too_few_answers(policy)
     if policy.most_repeats is None:
         return
-    reached, doubt = _after_all_repeats(policy, loss)
+    reached, doubt = after_all_repeats(policy, loss)
     if reached - doubt > target:
         raise CrowdtreeError(
             f"{name}: {target:g} is out of reach with {policy.most_repeats} answers per question: "
@@ -92,23 +92,8 @@ def _refuse_too_few_answers(policy: AdaptivePolicy) -> None:
     )
 
 
-def reachable_error(policy: AdaptivePolicy, items: int = 1000) -> tuple[float, float]:
-    """Estimate the error after every question was answered as often as it may be.
-
-    With a calibration: the error of its items after all their answers, counted (the middle of
-    its 95 % interval, and half the width). Otherwise no
-    policy with this limit of repeats has a smaller error if answers are independent given the
-    class; an estimate from simulated items (the same ones each time).
-    """
-    if policy.calibration.reached is not None:
-        return policy.calibration.reached
-    if policy.most_repeats is None:
-        raise CrowdtreeError("reachable_error: expected a policy with a limit of repeats")
-    return _after_all_repeats(policy, None, items)
-
-
-def _after_all_repeats(
-    policy: AdaptivePolicy, loss: Loss | None, items: int = 1000
+def after_all_repeats(
+    policy: AdaptivePolicy, loss: Loss | None = None, items: int = 1000
 ) -> tuple[float, float]:
     """Risk after every question was asked as often as it may, ± half of its interval."""
     risk = decide(_after_all_answers(policy, items), loss).risk
