@@ -89,28 +89,35 @@ def optimal(
         raise CrowdtreeError(
             'objective: "exact" is for 0/1 loss; use "additive" for a problem with a loss'
         )
-    if objective == "exact":
-        return _least_wrong(problem, limits)
-    found = _of_two_parts(problem, limits) if _has_two_parts(problem) else None
+    searched: Objective = objective or "additive"
+    found = _of_two_parts(problem, searched, limits) if _has_two_parts(problem) else None
     if found is None:
-        best, lower, status, nodes = _by_parts(problem, limits)
+        by_parts = _by_parts if searched == "additive" else _least_wrong
+        best, lower, status, nodes = by_parts(problem, limits)
     else:
         if not len(found.question):
             refuse_unsplit(problem)
         shape = found.question.astype(np.int32), found.children.astype(np.int32)
         best = Tree(problem, *shape, "optimal")
         # Groups cost the same in every tree, so they shift the value and its bound equally.
-        lower = _value(best, "additive") - max(found.value - found.lower_bound, 0.0)
+        lower = _value(best, searched) - max(found.value - found.lower_bound, 0.0)
         status, nodes = found.status, found.nodes
-    if objective is None and problem.loss is None:
+    stopped = objective == "exact" and status != "optimal"
+    if stopped or (objective is None and problem.loss is None):
         best, status = _least_misclassified(best, _greedy(problem), status)
-    return _certified(best, "additive", lower, status, nodes)
+    return _certified(best, searched, lower, status, nodes)
 
 
-def _of_two_parts(problem: Problem, limits: Limits) -> Solution | None:
-    """Solve a problem whose questions make two parts; None where no faster search is installed."""
+def _of_two_parts(problem: Problem, objective: Objective, limits: Limits) -> Solution | None:
+    """Solve a problem whose questions make two parts: tabulated if small, else compiled.
+
+    None where that needs numba, which is not installed, or where the loss depends on the label:
+    like all problems with other questions, these are searched by parts.
+    """
     from crowdtree.designs.designers import exact
 
+    if objective == "exact":
+        return exact.solve_exact(problem.outcome, problem.worker_error, problem.prior, **limits)
     weight = _class_weights(problem)
     if problem.loss is not None and weight is None:
         return exact.solve_risk(problem, problem.loss, limits)
@@ -140,8 +147,8 @@ def _by_parts(problem: Problem, limits: Limits) -> tuple[Tree, float, str, int]:
     return tree, search.lower, search.status, search.nodes
 
 
-def _least_wrong(problem: Problem, limits: Limits) -> Tree:
-    """Tree of least misclassification; the search begins with the tree of least additive error."""
+def _least_wrong(problem: Problem, limits: Limits) -> tuple[Tree, float, str, int]:
+    """The same of least misclassification; the search begins with that of least additive error."""
     limit = limits["time_limit"]
     first: Limits = {**limits, "gap_limit": max(limits["gap_limit"], ROUGH_GAP)}
     first["time_limit"] = None if limit is None else limit / 4
@@ -150,7 +157,7 @@ def _least_wrong(problem: Problem, limits: Limits) -> Tree:
         limits = {**limits, "node_limit": max(limits["node_limit"] - nodes, 1)}
     search = PartsSearch(problem, **limits)
     tree = _search_from(search, [*_greedy(problem), additive])
-    return _certified(tree, "exact", search.lower, search.status, nodes + search.nodes)
+    return tree, search.lower, search.status, nodes + search.nodes
 
 
 def _search_from(search: PartsSearch, rivals: Sequence[Tree]) -> Tree:

@@ -37,6 +37,7 @@ def _best_split(
     block: int,
     lower: Floats,
     upper: Floats,
+    keep: Floats,
     local: Halves,
     values: Floats,
 ) -> float:
@@ -44,7 +45,7 @@ def _best_split(
     best = np.inf
     low = mask & ((1 << HALF) - 1)
     high = mask >> HALF
-    for question in range(local.shape[1]):
+    for question in range(keep.size):
         if mask & np.int64(local[1, question]):
             continue
         one = mask & np.int64(local[0, question])
@@ -53,7 +54,7 @@ def _best_split(
             spent = min(spent, lower[variant, low, question] + upper[variant, high, question])
         # The empty set has an infinite value, so a question that does not split never wins.
         below = values[block, one] + values[block, mask ^ one]
-        best = min(best, spent + below)
+        best = min(best, spent + keep[question] * below)
     return best if best < np.inf else 0.0
 
 
@@ -71,14 +72,13 @@ def fill_blocks(
     Ends early when the first entry of `control` is set: what is not filled is a bound of 0.
     """
     classes = tables.weight.size
-    cost, answer, dash = tables.cost, tables.answer, tables.dash
-    questions = cost.shape[2]
+    cost, keep, answer, dash = tables.cost, tables.keep, tables.answer, tables.dash
     for block in range(values.shape[0]):
         base = block * BLOCK
         size = min(BLOCK, classes - base)
         _half_costs(base, min(size, HALF), cost, lower)
         _half_costs(base + HALF, max(size - HALF, 0), cost, upper)
-        for question in range(questions):
+        for question in range(keep.size):
             local[0, question] = np.uint16(0)
             local[1, question] = np.uint16(0)
             for place in range(size):
@@ -91,7 +91,7 @@ def fill_blocks(
             if mask & (mask - 1) == 0:
                 values[block, mask] = 0.0
             else:
-                values[block, mask] = _best_split(mask, block, lower, upper, local, values)
+                values[block, mask] = _best_split(mask, block, lower, upper, keep, local, values)
         values[block, 0] = 0.0
 
 
@@ -108,7 +108,7 @@ def blocks_bound(sets: Words, row: int, values: Floats) -> float:
 def build_blocks(tables: Tables, local: Halves, control: npt.NDArray[np.int64]) -> Floats:
     """Values of all subsets of every block, unless stopped before."""
     classes = tables.weight.size
-    questions = tables.cost.shape[2]
+    questions = tables.keep.size
     variants = tables.cost.shape[0]
     values = np.zeros((-(-classes // BLOCK), 1 << min(BLOCK, classes)))
     halves = np.zeros((2, variants, 1 << HALF, questions))

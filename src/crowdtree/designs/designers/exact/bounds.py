@@ -35,24 +35,42 @@ def _fill_steps(
     levels: int,
     cheapest: Ints,
     cheapest_cost: Floats,
+    keep: Floats,
     splits: npt.NDArray[np.bool_],
     steps: Floats,
 ) -> None:
-    """Least cost of a class's first, second, ... question in a set.
+    """Least cost of a class's first, second, ... question in a set, made non-decreasing.
 
-    The questions of a path differ, so d of them cost at least the d cheapest.
+    The questions of a path differ, so d of them cost at least the d cheapest. With `keep` below 1
+    later steps are discounted; averaging violators (isotonic regression) gives the largest convex
+    function below, which package-merge requires.
     """
     level = 0
+    remaining = 1.0
     for place in range(cheapest.shape[1]):
         question = cheapest[member, place]
-        if question < 0 or level == levels:
+        if question < 0:
             break
-        if splits[question]:
-            steps[row, level] = cheapest_cost[member, place]
-            level += 1
+        if not splits[question]:
+            continue
+        steps[row, level] = cheapest_cost[member, place] * remaining
+        remaining *= keep[question]
+        level += 1
+        if level == levels:
+            break
     while level < levels:
         steps[row, level] = np.inf
         level += 1
+    for last in range(1, levels):
+        if steps[row, last] >= steps[row, last - 1]:
+            continue
+        start = last
+        total = steps[row, last]
+        while start > 0 and steps[row, start - 1] * (last - start + 1) > total:
+            start -= 1
+            total += steps[row, start]
+        for place in range(start, last + 1):
+            steps[row, place] = total / (last - start + 1)
 
 
 @compiled
@@ -65,7 +83,7 @@ def kraft_bound(sets: Words, row: int, tables: Tables, work: Work) -> float:
     """
     representative = tables.representative
     members = work.members
-    cheapest, cheapest_cost = tables.cheapest, tables.cheapest_cost
+    cheapest, cheapest_cost, keep = tables.cheapest, tables.cheapest_cost, tables.keep
     marks, steps, order, coins = work.splits, work.steps, work.order, work.coins
     every = list_members(sets, row, members)
     size = 0
@@ -81,7 +99,7 @@ def kraft_bound(sets: Words, row: int, tables: Tables, work: Work) -> float:
     levels = min(levels + SPARE_LEVELS, size - 1, steps.shape[1])
     _mark_splitting(sets, row, tables.one, tables.known, marks)
     for place in range(size):
-        _fill_steps(members[place], place, levels, cheapest, cheapest_cost, marks, steps)
+        _fill_steps(members[place], place, levels, cheapest, cheapest_cost, keep, marks, steps)
     return _package_merge(size, levels, steps, order, coins)
 
 

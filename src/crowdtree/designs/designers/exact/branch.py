@@ -68,7 +68,7 @@ def _estimate(
     questions split it.
     """
     sets, sides, estimate, cost = work.sets, work.sides, work.estimate, work.cost
-    one, known = tables.one, tables.known
+    one, known, keep = tables.one, tables.known, tables.keep
     binomial, tabled, tiny = tables.binomial, tables.tabled, tables.tiny
     words, values, state = cache.words, cache.values, cache.state
     members, refined, blocks = work.members, work.refined, tables.blocks
@@ -101,7 +101,7 @@ def _estimate(
                     bound = fill_parts(sides, answer, tables, work)
                 below += max(bound, blocks_bound(sides, answer, blocks))
         together = max(together, below)
-        total = cost[depth, question] + below
+        total = cost[depth, question] + keep[question] * below
         if total >= limit:
             dropped = min(dropped, total)
         else:
@@ -133,7 +133,7 @@ def _refine(depth: int, question: int, tables: Tables, cache: Cache, work: Work)
     for answer in range(2):
         take_side(work.sets, depth, question, answer, tables.one, work.sides, answer)
         below += side_bound(work.sides, answer, True, tables, cache, work)
-    return float(work.cost[depth, question] + below)
+    return float(work.cost[depth, question] + tables.keep[question] * below)
 
 
 @compiled
@@ -212,11 +212,12 @@ def search(
             continue
         estimate[depth, question] = np.inf
         ceiling = min(limit, best - status[TOLERANCE])
+        keep = tables.keep[question]
         cost = work.cost[depth, question]
         bound_0, bound_1, answer = _bound_sides(depth, question, tables, cache, work)
-        total = cost + (bound_0 + bound_1)
+        total = cost + keep * (bound_0 + bound_1)
         solved_0 = solved_1 = False
-        allowed = ceiling - cost
+        allowed = (ceiling - cost) / keep if keep > 0.0 else np.inf
         # The smaller side first, but only up to its share of the limit: this usually suffices to
         # refute the question, and neither side has to be solved. Then the other side with
         # all that is left, and if that was solved, the first one again.
@@ -238,7 +239,7 @@ def search(
                     bound_0, solved_0 = max(value, bound_0), solved
                 else:
                     bound_1, solved_1 = max(value, bound_1), solved
-                total = cost + (bound_0 + bound_1)
+                total = cost + keep * (bound_0 + bound_1)
                 if control[STOP] != 0:
                     break
             answer = 1 - answer

@@ -29,14 +29,14 @@ def _small_question(sets: Words, tables: Tables, cache: Cache, work: Work) -> in
     question_costs(work.members, size, tables.cost, work.cost, 0)
     chosen = LEAF
     least = np.inf
-    for question in range(tables.cost.shape[2]):
+    for question in range(tables.keep.size):
         if not splits(sets, 0, question, tables.one, tables.known):
             continue
         total = 0.0
         for answer in range(2):
             take_side(sets, 0, question, answer, tables.one, work.sides, answer)
             total += small_set(work.sides, answer, tables, cache, work)
-        total = work.cost[0, question] + total
+        total = work.cost[0, question] + tables.keep[question] * total
         if total <= best * (1 + 1e-12):
             return question
         if total < least:
@@ -55,7 +55,7 @@ def remembered_question(sets: Words, tables: Tables, exact: Cache, upper: Cache,
         slot = find(sets, 0, upper.words, upper.state)
         if slot < 0:
             return MISSING
-        question = question_at(slot, upper.words) % tables.cost.shape[2]
+        question = question_at(slot, upper.words) % tables.keep.size
     else:
         question = question_at(slot, exact.words)
     return question if splits(sets, 0, question, tables.one, tables.known) else LEAF
@@ -129,7 +129,7 @@ def tree_value(tree: TreeArrays, tables: Tables) -> float:
         members[node] = np.sort(np.concatenate([members[left], members[right]]))
         spent = tables.cost[variant[node], members[node], question[node]].sum()
         rest = below.get(left, 0.0) + below.get(right, 0.0)
-        below[node] = total = float(spent + rest)
+        below[node] = total = float(spent + tables.keep[question[node]] * rest)
     return total
 
 

@@ -52,7 +52,7 @@ def _rank_questions(depth: int, rate: float, tables: Tables, exact: Cache, work:
         for answer in range(2):
             take_side(sets, depth, question, answer, tables.one, work.sides, answer)
             below += _guess(work.sides, answer, rate, tables, exact, work)
-        estimate[depth, question] = cost[depth, question] + below
+        estimate[depth, question] = cost[depth, question] + tables.keep[question] * below
 
 
 @compiled
@@ -73,7 +73,7 @@ def descend(
     numbers the calls from the root: what an earlier one found is improved, never lost.
     """
     sets, estimate = work.sets, work.estimate
-    questions = tables.cost.shape[2]
+    questions = tables.keep.size
     if count(sets, depth) <= SMALL:
         return small_set(sets, depth, tables, exact, work)
     slot = find(sets, depth, exact.words, exact.state)
@@ -101,7 +101,7 @@ def descend(
         for answer in range(2):
             take_side(sets, depth, question, answer, tables.one, sets, depth + 1)
             below += descend(depth + 1, rate, width, turn, tables, exact, upper, work, control)
-        total = work.cost[depth, question] + below
+        total = work.cost[depth, question] + tables.keep[question] * below
         if total < best:
             best = total
             best_question = question

@@ -41,10 +41,11 @@ class Run:
         outcome: npt.NDArray[np.int8],
         cost: Floats,
         weight: Floats,
+        keep: Floats,
         limits: Limits,
     ) -> None:
         self.began = limits.get("began", time.monotonic())
-        self.problem = (outcome, cost, weight)
+        self.problem = (outcome, cost, weight, keep)
         self.limits = limits
         node_limit = limits.get("node_limit")
         self.gap_limit = limits.get("gap_limit", 0.0)
@@ -63,10 +64,10 @@ class Run:
 
     def _lay_out(self) -> None:
         """Tables and caches for the classes in the current order."""
-        outcome, cost, weight = self.problem
+        outcome, cost, weight, keep = self.problem
         limit = self.limits.get("memory_limit_bytes", MEMORY_LIMIT_BYTES)
         self.tables = build(
-            outcome[:, self.order], cost[:, :, self.order], weight[self.order], limit
+            outcome[:, self.order], cost[:, :, self.order], weight[self.order], keep, limit
         )
         left = max(0, limit - self.tables.tiny.nbytes)
         self.exact = memo.create(self.everything.size, left * 7 // 8)
@@ -212,8 +213,8 @@ def watch(run: Run) -> str:
     return reason
 
 
-def solve(run: Run) -> Solution:
-    """Search and collect the result."""
+def solve(run: Run, constant: float = 0.0) -> Solution:
+    """Search and collect the result; `constant` is part of the cost of every tree."""
     compiling = time.monotonic()
     run.make_ready()
     run.began += time.monotonic() - compiling
@@ -236,8 +237,8 @@ def solve(run: Run) -> Solution:
         variant=variant,
         children=children,
         leaves=leaves,
-        value=value,
-        lower_bound=lower,
+        value=value + constant,
+        lower_bound=lower + constant,
         status=status,
         nodes=int(run.control[NODES]),
         forgotten=int(run.exact.state[memo.FORGOTTEN]),
@@ -264,4 +265,4 @@ def solve_additive(
     if cost.ndim == 2:
         cost = cost[np.newaxis]
     weight = np.asarray(weight, dtype=np.float64)
-    return solve(Run(outcome, cost, weight, limits))
+    return solve(Run(outcome, cost, weight, np.ones(outcome.shape[0]), limits))

@@ -108,6 +108,7 @@ def _mask_value(
     mask: int,
     members: Ints,
     cost: Floats,
+    keep: Floats,
     local: Halves,
     lower: Floats,
     exact: Flags,
@@ -127,7 +128,7 @@ def _mask_value(
         zero = mask ^ one
         if one == 0 or zero == 0 or mask & int(local[1, question]):
             continue
-        total = costs[row, question] + (lower[one] + lower[zero])
+        total = costs[row, question] + keep[question] * (lower[one] + lower[zero])
         if exact[one] and exact[zero]:
             best = min(best, total)
         else:
@@ -145,8 +146,8 @@ def _mask_value(
         below = 0.0
         one = mask & int(local[0, question])
         for side in (one, mask ^ one):
-            below += _mask_value(side, members, cost, local, lower, exact, costs, estimates)
-        best = min(best, costs[row, question] + below)
+            below += _mask_value(side, members, cost, keep, local, lower, exact, costs, estimates)
+        best = min(best, costs[row, question] + keep[question] * below)
     lower[mask] = best if best < np.inf else 0.0  # nothing splits it: a group
     exact[mask] = True
     return float(lower[mask])
@@ -163,7 +164,9 @@ def _local_value(size: int, tables: Tables, work: Work) -> float:
         work.local_members, work.local, work.local_lower, work.local_exact,
     )  # fmt: skip
     ranks, binomial, tabled, tiny = work.local_rank, tables.binomial, tables.tabled, tables.tiny
-    cost, costs, estimates = tables.cost, work.local_cost, work.local_estimate
+    cost, keep, costs, estimates = (
+        tables.cost, tables.keep, work.local_cost, work.local_estimate,
+    )  # fmt: skip
     _load_answers(members, size, tables.answer, tables.dash, local)
     largest = tabled[0]
     ranks[0] = 0
@@ -190,9 +193,11 @@ def _local_value(size: int, tables: Tables, work: Work) -> float:
             exact[mask] = tiny[slot] == tiny[slot]
             lower[mask] = tiny[slot]
             if not exact[mask]:
-                tiny[slot] = _mask_value(mask, members, cost, local, lower, exact, costs, estimates)
+                tiny[slot] = _mask_value(
+                    mask, members, cost, keep, local, lower, exact, costs, estimates
+                )
     full = (1 << size) - 1
-    return _mask_value(full, members, cost, local, lower, exact, costs, estimates)
+    return _mask_value(full, members, cost, keep, local, lower, exact, costs, estimates)
 
 
 @compiled

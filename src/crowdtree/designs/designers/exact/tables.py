@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .bitset import Words, pack
+from .groups import final_groups
 from .solution import Floats
 
 SMALL = 8  # sets up to this size are solved directly, in local bit masks
@@ -18,11 +19,12 @@ class Tables(NamedTuple):
 
     `one` and `known` (question, word) are the classes answered 1 and those with a definite answer;
     `answer` and `dash` the same by class, for small sets. `cost` (variant, class, question) is
-    weight x cost. `cheapest` are the questions of a class by their least cost, -1 after the last
-    definite one, at `cheapest_cost`. `representative` marks one class of every group that no tree
-    separates. `tiny` has the values of all sets of two to four classes, filled when first needed;
-    `tabled` the largest tabled size and the offsets of sizes in it. `blocks` has those of all
-    subsets of sixteen consecutive classes, once built.
+    weight x cost, and `keep` what remains of the cost below a question (1: additive). `cheapest`
+    are the questions of a class by their least cost, -1 after the last definite one, at
+    `cheapest_cost`. `representative` marks one class of every group that no tree separates. `tiny`
+    has the values of all sets of two to four classes, filled when first needed; `tabled` the
+    largest tabled size and the offsets of sizes in it. `blocks` has those of all subsets of sixteen
+    consecutive classes, once built.
     """
 
     one: Words
@@ -30,6 +32,7 @@ class Tables(NamedTuple):
     answer: npt.NDArray[np.uint16]
     dash: npt.NDArray[np.uint16]
     cost: Floats
+    keep: Floats
     cheapest: npt.NDArray[np.int64]
     cheapest_cost: Floats
     representative: npt.NDArray[np.bool_]
@@ -73,26 +76,11 @@ def _largest_tabled(classes: int, memory_limit_bytes: int) -> int:
     return size
 
 
-def final_groups(outcome: npt.NDArray[np.int8]) -> list[npt.NDArray[np.int64]]:
-    """Split the classes until nothing splits; the result is the same for every order."""
-    waiting = [np.arange(outcome.shape[1])]
-    groups = []
-    while waiting:
-        members = waiting.pop()
-        part = outcome[:, members]
-        splits = (part >= 0).all(1) & (part != part[:, :1]).any(1)
-        if not splits.any():
-            groups.append(members)
-            continue
-        answers = part[int(np.argmax(splits))]
-        waiting += [members[answers == 0], members[answers == 1]]
-    return groups
-
-
 def build(
     outcome: npt.NDArray[np.int8],
     cost: Floats,
     weight: Floats,
+    keep: Floats,
     memory_limit_bytes: int,
 ) -> Tables:
     """Lay out a problem for the search; `cost` is (variant, question, class)."""
@@ -116,6 +104,7 @@ def build(
         answer=np.ascontiguousarray((outcome == 1).T.astype(np.uint16)),
         dash=np.ascontiguousarray((~known).T.astype(np.uint16)),
         cost=np.ascontiguousarray(weighted.transpose(0, 2, 1)),
+        keep=np.ascontiguousarray(keep, dtype=np.float64),
         cheapest=np.ascontiguousarray(order, dtype=np.int64),
         cheapest_cost=np.ascontiguousarray(least),
         representative=representative,

@@ -31,10 +31,10 @@ Ints = npt.NDArray[np.int64]
 class Splits:
     """Every state that trees of a problem can meet, and every question that splits it.
 
-    A state is a set of classes (`member`, (state, class)). States are ordered by falling size,
-    splits by state and then by question: `parent` is split by `question` into the states `child`
-    (answer, split). `levels` are the splits of the states of equal size, small sets first, with
-    where each state starts among them, and its number.
+    A state is a set of classes (`member`, (state, class)), with the questions asked before where
+    paths matter. States are ordered by falling size, splits by state and then by question: `parent`
+    is split by `question` into the states `child` (answer, split). `levels` are the splits of the
+    states of equal size, small sets first, with where each state starts among them, and its number.
     """
 
     member: npt.NDArray[np.bool_]
@@ -44,44 +44,52 @@ class Splits:
     levels: list[tuple[slice, Ints, Ints]]
 
 
-def list_splits(outcome: npt.NDArray[np.int8]) -> Splits | None:
-    """List the states of a problem; None if they are too many to tabulate."""
+def list_splits(outcome: npt.NDArray[np.int8], *, paths: bool = False) -> Splits | None:
+    """List the states of a problem; None if they are too many to tabulate.
+
+    With `paths`, sets that are reached by different questions are different states.
+    """
     most = MAX_CELLS if can_compile() else MAX_CELLS_PLAIN
-    return _list_splits(outcome.tobytes(), outcome.shape, most)
+    return _list_splits(outcome.tobytes(), outcome.shape, paths, most)
 
 
 @lru_cache(maxsize=4)
-def _list_splits(cells: bytes, shape: tuple[int, int], most: int) -> Splits | None:
+def _list_splits(cells: bytes, shape: tuple[int, int], paths: bool, most: int) -> Splits | None:
     outcome = np.frombuffer(cells, np.int8).reshape(shape)
     classes = shape[1]
     bits = [1 << place for place in range(classes)]
     answers = [
         (number, sum(bits[c] for c in np.flatnonzero(row == 1)),
-         sum(bits[c] for c in np.flatnonzero(row < 0)))
+         sum(bits[c] for c in np.flatnonzero(row < 0)), 1 << (classes + number) if paths else 0)
         for number, row in enumerate(outcome)
     ]  # fmt: skip
     states: dict[int, list[tuple[int, int, int]]] = {}
-    waiting = [(1 << classes) - 1]
+    everything = (1 << classes) - 1
+    waiting = [everything]
     while waiting:
         state = waiting.pop()
         if state in states:
             continue
+        members = state & everything
         splits = states[state] = []
-        for number, one, dash in answers:
-            yes = state & one
-            if yes and yes != state and not state & dash:
-                splits.append((number, state ^ yes, yes))
-                waiting += [state ^ yes, yes]
+        for number, one, dash, mark in answers:
+            yes = members & one
+            if yes and yes != members and not members & dash:
+                asked = (state ^ members) | mark
+                sides = (members ^ yes) | asked, yes | asked
+                splits.append((number, *sides))
+                waiting += sides
         if len(states) * len(answers) > most:
             return None
     return _arrange(states, classes)
 
 
 def _arrange(states: dict[int, list[tuple[int, int, int]]], classes: int) -> Splits:
-    order = sorted(states, key=lambda state: (-state.bit_count(), state))
+    everything = (1 << classes) - 1
+    order = sorted(states, key=lambda state: (-(state & everything).bit_count(), state))
     place = {state: row for row, state in enumerate(order)}
     width = -(-classes // 8)
-    packed = b"".join(state.to_bytes(width, "little") for state in order)
+    packed = b"".join((state & everything).to_bytes(width, "little") for state in order)
     member = np.unpackbits(
         np.frombuffer(packed, np.uint8).reshape(-1, width), axis=1, count=classes,
         bitorder="little",
@@ -102,18 +110,19 @@ def _arrange(states: dict[int, list[tuple[int, int, int]]], classes: int) -> Spl
     return Splits(member, parent, question, child, levels[::-1])
 
 
-def solve_tabulated(splits: Splits, spent: Floats) -> Solution:
+def solve_tabulated(splits: Splits, spent: Floats, keep: Floats, constant: float = 0.0) -> Solution:
     """Find the tree of least cost by dynamic programming over the states.
 
-    `spent` (variant, split) is the cost of asking there.
+    `spent` (variant, split) is the cost of asking there, `keep` what remains of the cost below a
+    question, `constant` the part of the cost that every tree has.
     """
     value = np.zeros(len(splits.member))
-    least = spent.min(axis=0)
+    least, kept = spent.min(axis=0), keep[splits.question]
     total = np.empty(len(splits.parent))
     zero, one = splits.child
     for level, starts, states in splits.levels:
         below = value[zero[level]] + value[one[level]]
-        total[level] = least[level] + below
+        total[level] = least[level] + kept[level] * below
         value[states] = np.minimum.reduceat(total[level], starts)
     question: list[int] = []
     variant: list[int] = []
@@ -133,7 +142,7 @@ def solve_tabulated(splits: Splits, spent: Floats) -> Solution:
         question.append(int(splits.question[chosen]))
         variant.append(int(np.argmin(spent[:, chosen])))
         children.append([0, 0])
-    worth = float(value[0])
+    worth = float(value[0]) + constant
     return Solution(
         question=np.array(question, np.int64),
         variant=np.array(variant, np.int64),
@@ -169,4 +178,21 @@ def risk_costs(splits: Splits, problem: Problem, loss: Loss) -> Floats:
         cells = np.ix_(asked, members)
         wrong = problem.worker_error[cells] * loss.stakes(problem.right_sets[cells], members)
         spent[rows] = wrong @ problem.prior[members]
+    return spent[np.newaxis]
+
+
+def path_costs(
+    splits: Splits, outcome: npt.NDArray[np.int8], error: Floats, weight: Floats
+) -> Floats:
+    """Weight that a question loses at every split, of the weight that arrives there."""
+    wrong = np.where(outcome >= 0, error, 0.0)
+    arriving = np.where(splits.member, weight, 0.0)
+    spent = np.empty(len(splits.parent))
+    for level, _, _ in reversed(splits.levels):
+        parent, question = splits.parent[level], splits.question[level]
+        spent[level] = (arriving[parent] * wrong[question]).sum(axis=1)
+        left = arriving[parent] * (1.0 - wrong[question])
+        for side in (0, 1):
+            child = splits.child[side, level]
+            arriving[child] = np.where(splits.member[child], left, 0.0)
     return spent[np.newaxis]
