@@ -16,7 +16,7 @@ import numpy as np
 
 import crowdtree as ct
 from benchmarks.mixed_sets import REAL, Mix, load
-from benchmarks.simulated_mixes import MECHANISMS, OTHERS, simulate
+from benchmarks.simulated_mixes import MECHANISMS, OTHERS, drawn, simulate
 from crowdtree.core.calibration import INDEPENDENT
 from crowdtree.learning.dawid_skene import fit_dawid_skene
 from crowdtree.learning.source_dependence import Dependence
@@ -195,6 +195,25 @@ def _beside_peers(found: np.ndarray) -> Row:
             share(mean[4]), share(mean[5])]  # fmt: skip
 
 
+def drawn_table(draws: int) -> Iterator[Row]:
+    """Mixes whose make-up is drawn, too: how often labels are worse than those of any peer."""
+    yield ["known", "right, %", "majority", "Dawid-Skene", "best source", "mean gap, points",
+           "interval holds, %", "width", "below the best peer, points",
+           "more than 1 below, % of mixes"]  # fmt: skip
+    for known in (0, 50, 200):
+        rows = []
+        for seed in range(draws):
+            rng = np.random.default_rng([seed, known, 9])
+            mix = drawn(rng)
+            learned = learned_from(mix, gold_of(mix, known, rng), sources=mix.table())
+            rows.append([*judged(learned, mix), *peers(mix, learned)])
+        found = np.array(rows)
+        below = np.minimum(found[:, 0] - found[:, 6:].max(axis=1), 0)
+        right, majority, fitted, best, _, gap, *held = _beside_peers(found)
+        yield [str(known), right, majority, fitted, best, gap, *held, share(-below.mean()),
+               share(np.mean(below < -0.01))]  # fmt: skip
+
+
 def policies_of(learned: Any) -> dict[str, Any]:
     """The ways of asking that are compared, each calibrated on the known items."""
     models = [name for name, s in learned.sources.items() if s.kind == "model"]
@@ -307,6 +326,7 @@ TABLES: dict[str, Callable[[int], Iterator[Row]]] = {
     "costs": lambda draws: costs_table(max(draws // 2, 1)),
     "coverage": lambda draws: coverage_table(5 * draws),
     "others": lambda draws: others_table(max(draws // 3, 1)),
+    "drawn": lambda draws: drawn_table(20 * draws),
 }
 
 

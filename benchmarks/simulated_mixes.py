@@ -201,6 +201,56 @@ def traps(rng: np.random.Generator) -> Mix:
     return _mixed(_asked(rng, np.stack(draws, axis=1), people, 3), people, truth, 4)
 
 
+def drawn(rng: np.random.Generator) -> Mix:
+    """A mix whose make-up is drawn too: who answers how much, how well, and what errors share."""
+    items, classes = int(rng.integers(300, 900)), int(rng.choice([2, 2, 3, 3, 4, 5, 6]))
+    people = int(rng.integers(3, 16)) if rng.random() < 0.9 else 0
+    models = int(rng.integers(1, 11)) if people else int(rng.integers(3, 11))
+    each, rows = int(rng.integers(1, 5)), np.arange(items)
+    truth = rng.choice(
+        classes, items, p=rng.dirichlet(np.full(classes, rng.choice([1.0, 3.0, 8.0])))
+    )
+    alike = (truth + rng.integers(1, classes, items)) % classes
+    graded = classes > 2 and rng.random() < 0.25
+    if graded:
+        alike = np.where(truth == 0, 1, np.where(truth == classes - 1, truth - 1, truth + 1))
+    hard = rng.choice([0, 0.5, 1.0]) * rng.standard_normal(items)
+    families = rng.choice([0, 0.7, 1.5, 2.2]) * rng.standard_normal((3, items, classes))
+    crowd = rng.choice([0, 0.5, 1.2]) * rng.standard_normal((items, classes))
+    everybody = rng.choice([0, 0, 0.7]) * rng.standard_normal((items, classes))
+    misled, pull = rng.random(items) < rng.choice([0, 0, 0.08, 0.16]), rng.choice([0.3, 1.0])
+
+    def answer(strength: float, shared: np.ndarray) -> np.ndarray:
+        score = shared + everybody
+        score[rows, truth] += strength + hard
+        score[rows, alike] += pull
+        if graded:
+            score -= 0.6 * np.abs(np.arange(classes) - truth[:, None])
+        score[misled, truth[misled]] -= 3
+        score[misled, alike[misled]] += 2
+        return _drawn(rng, softmax(score, axis=1))
+
+    level, spread, many = rng.uniform(0.8, 2.8), rng.choice([0.2, 0.8]), int(rng.integers(1, 4))
+    said = [answer(rng.normal(2.0, 0.6), crowd) for _ in range(people)]
+    said = [one if rng.random() > 0.08 else rng.integers(0, classes, items) for one in said]
+    made = [answer(rng.normal(level, spread), families[rng.integers(many)]) for _ in range(models)]
+    if rng.random() < 0.25:
+        often = rng.choice([0.5, 0.9])
+        made = [np.where(rng.random(items) < often, made[0], one) for one in made]
+    kind = rng.random()
+    if kind < 0.2:
+        made[-1] = np.where(rng.random(items) < 0.98, truth, alike)
+    elif kind < 0.3:
+        made[-1] = (truth + 1) % classes
+    elif kind < 0.45:
+        made[-1] = rng.integers(0, classes, items)
+    answers = np.stack([*said, *made], axis=1)
+    answers = _asked(rng, answers, people, each) if people else answers
+    if rng.random() < 0.2:
+        answers[rng.random(items) < 0.6, :people] = -1
+    return _mixed(answers, people, truth, classes)
+
+
 OTHERS: dict[str, Callable[[np.random.Generator], Mix]] = {
     made.__name__: made
     for made in (

@@ -284,7 +284,7 @@ def label_skills(answers: Answers, fit: LabelFit, gold: IntArray, stated: FloatA
     variance = error * (1 - error) / (asked + 2)
     variance += sums.of_cells.total.reshape(asked.shape) / np.maximum(asked, 1) ** 2
     size = np.maximum(error * (1 - error) / variance - 1, 1e-2)
-    log_odds, deviation = _worker_rates(*sums.of(answers.worker, answers.n_workers))
+    log_odds, deviation = _worker_rates(*sums.of(answers.worker, np.ones(answers.n_workers)))
     typical = float(np.clip((asked - right).sum() / max(asked.sum(), 1.0), 1e-4, 1 - 1e-4))
     share = (stated.sum(axis=0) + 1) / (items + classes)
     unsure = ((stated * (1 - stated)).sum(axis=0) + sums.of_items.total) / items**2
@@ -341,24 +341,31 @@ class _Sums:
         ]
         self.asked = np.stack(each) * layout.definite
 
-    def of(self, group: NDArray[Any], size: int) -> tuple[FloatArray, FloatArray, SumOfRight]:
-        """Answers of each group, the variance of the number of right ones, and these numbers."""
+    def of(
+        self, group: NDArray[Any], workers: NDArray[Any]
+    ) -> tuple[FloatArray, FloatArray, SumOfRight]:
+        """Answers of each group, the variance of the number of right ones, and these numbers.
+
+        `workers` are those of each group: how they differ averages out.
+        """
+        size, own = len(workers), PRIOR.worker_sd / np.sqrt(workers)
         count, unsure = (
             np.bincount(group, part, size).astype(np.float64)
             for part in (self._counted, self._unsure)
         )
-        right = self._sum(self._item, self._class, group[self._at], size, PRIOR.worker_sd)
+        right = self._sum(self._item, self._class, group[self._at], size, own)
         return count, unsure, right
 
     def rates(self) -> dict[str, Rates]:
         """Errors of workers and of their sources."""
         answers, sources = self._answers, self._answers.sources
         assert sources is not None
-        source = sources.codes(answers.workers)[answers.worker]
-        workers = self.of(answers.worker, answers.n_workers)
+        source = sources.codes(answers.workers)
+        several = np.bincount(source, minlength=len(sources.names))
+        each = self.of(answers.worker, np.ones(answers.n_workers))
         return {
-            "worker_rates": rates_of_workers(answers, *workers),
-            "source_rates": rates_of_sources(*self.of(source, len(sources.names))),
+            "worker_rates": rates_of_workers(answers, *each),
+            "source_rates": rates_of_sources(*self.of(source[answers.worker], several)),
         }
 
     def _sum(
@@ -367,7 +374,7 @@ class _Sums:
         cls: NDArray[Any],
         group: NDArray[Any],
         size: int,
-        own_sd: float = 0.0,
+        own_sd: FloatArray | None = None,
     ) -> SumOfRight:
         crowd_map, posterior = self._fit.crowd_map, self._fit.posterior
         open_ = np.zeros(len(item), bool) if crowd_map is None else ~self._known[item]
@@ -378,7 +385,8 @@ class _Sums:
             sums, slopes = crowd_map.sums(*terms), crowd_map.slopes(*terms)
             values = values + np.pad(sums, ((0, 0), (0, size - sums.shape[1])))
             doubt = PRIOR.class_sd**2 * (slopes**2).sum(axis=1)
-            doubt += own_sd**2 * slopes.sum(axis=1) ** 2
+            if own_sd is not None:
+                doubt += own_sd[: len(doubt)] ** 2 * slopes.sum(axis=1) ** 2
             variance[: len(doubt)] = doubt
         return SumOfRight(values, variance)
 

@@ -42,7 +42,7 @@ ONE_QUESTION, SEVERAL = Usual(0.15, 0.5, 0.3), Usual(0.1, 0.3, 0.05, 0.02)
 MAX_OWN_CELLS = 1_000_000
 """Cells of the tables of all workers; of more, every worker has the table of the source."""
 _OPEN_WEIGHT = 0.1  # of an item of unknown class in the tables of one question, at most
-_STEPS = 3  # of expectation maximisation; with discounts, more of them let classes collapse
+_STEPS = 2  # of expectation maximisation; with discounts, more of them let classes collapse
 _FOLDS = 5
 _ROUNDS = 2  # dependence and tables in turn
 _LEAST_PEOPLE, _MAX_PEOPLE = 20, 2000  # their answers that are left out for the dependence
