@@ -110,7 +110,7 @@ def test_the_report_shows_a_campaign_beside_the_truth() -> None:
     assert "by &lt;me&gt;" in page
     assert "<me>" not in page
     assert "<c>" not in page
-    assert "50 %" in page  # two of four are wrong: one label, and one that is missing
+    assert "50\u00a0%" in page  # two of four are wrong: one label, and one that is missing
     assert live.mistakes == [("<c>", "no label", 1), ("b", "<c>", 1)]
     assert live.found_out == (1, 0)
     assert live.cost == 7.0  # of all 14 answers

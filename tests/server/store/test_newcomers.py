@@ -18,6 +18,7 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.fixed_plan import Plan
 from crowdtree.core.rng import generator
 from crowdtree.policies import AdaptivePolicy, PlanPolicy
+from crowdtree.policies.walk import Round
 from crowdtree.server.reasons import CampaignReason, WorkerReason
 from crowdtree.server.rules import finishing
 from crowdtree.server.rules.finishing import Finishing
@@ -177,7 +178,7 @@ def test_simulated_campaigns_take_the_same_answers(
                 about = int(task["item"]["task"][1:]), "qr".index(task["question"]["name"])
                 where = (np.array([n]) for n in (*about, asked[about]))
                 before = np.array([[asked[about] - yes[about]], [yes[about]]])
-                value = int(block.answer(*where, before).value[0])
+                value = int(block.answer(Round(*where, lambda b=before: b)).value[0])
                 lab.store.ask(Submit(who, task["lease"], "answer", value, f"{about}"))
                 asked[about] += 1
                 yes[about] += value

@@ -129,7 +129,7 @@ def reword_verb(
     edit = import_server("crowdtree.server.store.corrections.editing").edit_texts
     with opened(database) as store:
         values = {"questions": asked, "classes": explained, "reason": reason.strip()}
-        found = store.write(partial(edit, number=number, now=store.clock(), **values))
+        found = store.write(partial(edit, campaign_id=number, now=store.clock(), **values))
     _show(as_json, found, number, database)
 
 
