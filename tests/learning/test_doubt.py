@@ -33,8 +33,8 @@ def log_likelihood(a, tilt, x, skill, prior):
 
 
 @pytest.mark.parametrize("known", ["table", "gold", "open cells"])
-def test_scores_are_the_slopes_of_the_likelihood(known):
-    """Against differences of the marginal log likelihood."""
+def test_observed_information_is_the_curvature_of_the_likelihood(known):
+    """Whole less lost, against second differences of the marginal log likelihood."""
     crowd, problem = many_questions(np.random.default_rng(0), 25, 3, 3, 4, 5), None
     if known != "gold":
         outcome = crowd.problem.outcome.copy()
@@ -60,17 +60,15 @@ def test_scores_are_the_slopes_of_the_likelihood(known):
     unknown = np.full(a.n_tasks, -1, np.int32)
     posterior, total = passes.classify(x, tilt, fit.skill, None, fit.prior, unknown)
     assert total == pytest.approx(value(at))
-    sums = passes.sums(x, tilt, fit.skill, None, posterior)
-    slope = np.concatenate([np.where(fit.definite, sums.score, 0.0).ravel(), sums.worker_score])
+    whole, lost = passes.information(x, tilt, fit.skill, posterior, fit.prior, 0.0, len(at))
     for _ in range(12):
-        way = np.zeros(len(at))
-        way[: len(slope)] = rng.normal(size=len(slope))
+        way = rng.normal(size=len(at))
         way[:cells] *= fit.definite.ravel()  # open cells are not estimated
-        step = 1e-4
-        change = (value(at + step * way) - value(at - step * way)) / (2 * step)
-        assert way[: len(slope)] @ slope == pytest.approx(change, rel=1e-3, abs=1e-3)
-    assert (sums.lost >= 0).all()
-    assert (sums.lost <= sums.bend + 1e-9)[fit.definite].mean() > 0.8
+        step = 1e-3
+        bend = (value(at + step * way) + value(at - step * way) - 2 * value(at)) / step**2
+        assert way @ (whole - lost) @ way == pytest.approx(-bend, rel=1e-3)
+    assert np.linalg.eigvalsh(lost).min() > -1e-9
+    assert not lost[:cells][~fit.definite.ravel()].any()
 
 
 def test_less_knowledge_means_more_doubt():

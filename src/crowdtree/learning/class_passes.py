@@ -171,3 +171,78 @@ class ClassPasses:
         apart = self._over_answers(posterior, (self.rated - p[:, None]).reshape(-1, classes))
         spread = self._over_answers(posterior, np.repeat(p * (1 - p), self.width, axis=0))
         return apart, spread
+
+    def information(
+        self,
+        x: FloatArray,
+        tilt: FloatArray,
+        skill: FloatArray,
+        posterior: FloatArray,
+        prior: FloatArray,
+        sure: float,
+        size: int,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Information on cells, skills and class shares were the classes known, and what is lost.
+
+        Unknowns are numbered cells first (question by question), then workers, then classes. The
+        loss is the covariance, given the answers, of the score that known classes would make (Louis
+        1982); classes less likely than `sure` are left out.
+        """
+        z, lean, flat = self._logits(x, tilt, skill, None)
+        p = 1 / (1 + np.exp(-z))
+        likely = np.where(posterior >= sure, posterior, 0.0)
+        mass = (self._by_cell @ likely).reshape(len(z), self.width, -1).sum(axis=1)
+        classes = len(prior)
+        first = x.size + len(skill)
+        cell = self.question[:, None] * classes + np.arange(classes)
+        who = np.broadcast_to(x.size + self.worker[:, None], cell.shape)
+        whole = np.zeros((size, size))
+        bend = mass * p * (1 - p)
+        np.add.at(whole, (cell, cell), bend)
+        np.add.at(whole, (who, who), lean**2 * bend)
+        np.add.at(whole, (cell, who), lean * bend)
+        np.add.at(whole, (who, cell), lean * bend)
+        at = slice(first, first + classes)
+        whole[at, at] += len(posterior) * (np.diag(prior) - np.outer(prior, prior))
+        slope = self._slopes(p, flat).reshape(-1, classes)
+        tilts = np.repeat(lean, self.width, axis=0)
+        return whole, self._lost(likely, slope, tilts, prior, x.size, size)
+
+    def _lost(
+        self,
+        posterior: FloatArray,
+        slope: FloatArray,
+        lean: FloatArray,
+        prior: FloatArray,
+        cells: int,
+        size: int,
+    ) -> FloatArray:
+        """Covariance of the scores of items, over the classes that each may have."""
+        from scipy.sparse import csr_array
+
+        a, classes = self.answers, len(prior)
+        open_ = (posterior > 0).sum(axis=1) > 1
+        item, cls = np.nonzero((posterior > 0) & open_[:, None])
+        if not len(item):
+            return np.zeros((size, size))
+        count = np.diff(a.start)[item]
+        row = np.repeat(np.arange(len(item)), count)
+        answer = np.repeat(a.start[item] - np.cumsum(count) + count, count) + np.arange(len(row))
+        here, of_class = self.cell[answer], cls[row]
+        told, tilted = slope[here, of_class], lean[here, of_class]
+        column = [
+            a.question_column()[answer] * classes + of_class,
+            cells + a.worker[answer],
+            np.tile(cells + a.n_workers + np.arange(classes), len(item)),
+        ]
+        share = np.equal.outer(cls, np.arange(classes)) - prior
+        value = np.concatenate([told, tilted * told, share.ravel()])
+        rows = np.concatenate([row, row, np.repeat(np.arange(len(item)), classes)])
+        score: Any = csr_array((value, (rows, np.concatenate(column))), shape=(len(item), size))
+        weight = posterior[item, cls]
+        of_item: Any = csr_array(
+            (weight, (item, np.arange(len(item)))), shape=(len(posterior), len(item))
+        )
+        mean = of_item @ score
+        scaled = score.multiply(weight[:, None])
+        return np.asarray((score.T @ scaled - mean.T @ mean).toarray())

@@ -48,6 +48,12 @@ class Crowd:
         """What the prior tells about each skill."""
         return np.asarray(self.pull / self.spread**2)
 
+    @property
+    def curvature(self) -> FloatArray:
+        """Curvature of the Student prior: on average less than what holds a typical worker."""
+        mean = (_DEGREES + 1) / (_DEGREES + 3)
+        return np.asarray(np.minimum(self.pull, mean) / self.spread**2)
+
     def step(self, score: FloatArray, bend: FloatArray, lost: FloatArray) -> None:
         """Newton step of the skills, then their centre and spread.
 
