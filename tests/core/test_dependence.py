@@ -18,7 +18,7 @@ from crowdtree.core import voting
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.problem import Problem
 from crowdtree.io import load_problem, save_problem
-from crowdtree.policies import PlanPolicy, expected_answers, margin_plan
+from crowdtree.policies import PlanPolicy, expected_answers, with_votes_by
 from crowdtree.simulation import simulate
 
 PROBLEM = ct.example("table1").replace(worker_error=0.2)
@@ -130,7 +130,7 @@ def test_plans_cost_and_err_as_simulated():
         assert run.answers_per_item.high > expected_answers(plan, stopping) - 0.02
         # the posterior knows it too: what is stated is what happens
         assert abs(float(run.stated_error) - float(run.misclassification)) < 0.01
-    margins = margin_plan(plan)
+    margins = with_votes_by(plan, "margin")
     for step in plan.tree.steps:
         definite = step.answer != -1
         node, cls = step.node[definite], step.cls[definite]

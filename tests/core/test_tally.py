@@ -10,21 +10,14 @@ import pytest
 
 from crowdtree import Plan, design
 from crowdtree.core.plurality import curtailed_race
-from crowdtree.core.tally import (
-    cast,
-    is_over,
-    orders,
-    standing,
-    standings,
-    sure_votes,
-    vote_counts,
-)
+from crowdtree.core.tally import cast, standing, standings, vote_counts
+from crowdtree.core.votes import VOTES
 from crowdtree.policies import BatchPolicy, PlanPolicy
 from crowdtree.policies.walk import MISSING, label_items, walk_items
 from crowdtree.simulation import Crowd, Recorded
 from tests.several_problems import random_problem
 
-CURTAILED = {"stops": True, "margin": False}
+CURTAILED = VOTES["majority"].curtailed
 
 
 def order_of(pattern, answers):
@@ -47,7 +40,7 @@ def test_a_vote_stops_as_soon_as_its_winner_is_certain(answers, votes):
             winners = {winner((*begun, *more), answers) for more in rest}
             now = standing([begun.count(a) for a in every], order_of(begun, answers))
             assert now.leader == winner(begun, answers)
-            over = is_over(votes, length, now, **CURTAILED)
+            over = CURTAILED.is_over(votes, length, now)
             assert over == (len(winners) == 1 or length == votes), begun
             if over:
                 assert winners == {now.leader}
@@ -57,10 +50,10 @@ def test_a_vote_stops_as_soon_as_its_winner_is_certain(answers, votes):
                 for more in itertools.product(every, repeat=sure):
                     whole = (*begun, *more)
                     then = standing([whole.count(a) for a in every], order_of(whole, answers))
-                    ends |= bool(is_over(votes, len(whole), then, **CURTAILED))
+                    ends |= bool(CURTAILED.is_over(votes, len(whole), then))
                 if ends:
                     break
-            assert sure_votes(votes, length, now, **CURTAILED) == sure, begun
+            assert CURTAILED.sure_votes(votes, length, now) == sure, begun
 
 
 @pytest.mark.parametrize("answers", [2, 3])
@@ -71,12 +64,11 @@ def test_many_votes_stand_as_each_of_them_does(answers):
         half = np.arange(len(value)) % 2 == 0
         for part in np.flatnonzero(half), np.flatnonzero(~half):
             cast(tally, value[part], turn, part)
-    many, counts, order = standings(tally[:-1]), vote_counts(tally), orders(tally[:-1])
+    many, counts = standings(tally[:-1]), vote_counts(tally)
     for place, pattern in enumerate(patterns.T.tolist()):
         one = standing([pattern.count(a) for a in range(answers + 1)], order_of(pattern, answers))
         assert tuple(part[place] for part in many) == tuple(one)
         assert counts[:, place].tolist() == [pattern.count(a) for a in range(answers + 1)]
-        assert tuple(a for a in order[:, place].tolist() if a >= 0) == order_of(pattern, answers)
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3])
@@ -91,7 +83,7 @@ def test_expected_answers_of_a_vote_that_stops_are_those_of_all_patterns(row, vo
         for taken in range(1, votes + 1):
             begun = pattern[:taken]
             now = standing([begun.count(a) for a in range(4)], order_of(begun, len(row)))
-            if is_over(votes, taken, now, **CURTAILED):
+            if CURTAILED.is_over(votes, taken, now):
                 expected += chance * taken
                 break
     assert curtailed_race(row, votes, rho).answers == pytest.approx(expected, abs=1e-12)

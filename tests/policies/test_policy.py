@@ -23,8 +23,8 @@ from crowdtree.policies import (
     Label,
     PlanPolicy,
     expected_answers,
-    margin_plan,
     policy_from_dict,
+    with_votes_by,
 )
 from crowdtree.policies.criteria import CRITERIA, Dense, Pairs
 
@@ -132,7 +132,7 @@ def test_curtailed_votes_stay_exact_for_large_votes():
 @given(st.integers(0, 10_000), st.integers(0, 30))
 def test_margin_votes_err_no_more_and_cost_less_than_curtailed(seed, pairs):
     plan = staff(design(random_problem(seed)), workers=2 * pairs)
-    margin = margin_plan(plan)
+    margin = with_votes_by(plan, "margin")
     assert evaluate(margin).misclassification <= evaluate(plan).misclassification + 1e-12
     fewer = margin.votes - 1
     if np.any(fewer >= 1):  # the smallest such margins: one less somewhere is worse for some class

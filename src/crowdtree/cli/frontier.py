@@ -29,6 +29,7 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.evaluation import evaluate
 from crowdtree.core.problem import Problem
 from crowdtree.core.text import amount, number, percent, rounded_up
+from crowdtree.core.votes import Vote
 from crowdtree.designs.frontiers import frontier
 from crowdtree.designs.frontiers.compare import compare, vote_limit
 
@@ -69,9 +70,7 @@ class Choice(GoalOptions):
 class Search:
     """How the frontier is searched."""
 
-    vote: Annotated[Literal["majority", "margin"], option("Kind of vote at each node.")] = (
-        "majority"
-    )
+    vote: Annotated[Vote, option("Kind of vote at each node.")] = "majority"
     method: Annotated[
         Literal["optimal", "greedy"] | None,
         option("optimal: proven; greedy: fast, without proof.", show_default=False),

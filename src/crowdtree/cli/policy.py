@@ -11,6 +11,7 @@ from crowdtree.cli import inputs
 from crowdtree.cli.options import ExtraWorkers, Reading, ReadingGroups, given, option, share_option
 from crowdtree.core.errors import CrowdtreeError, one_line
 from crowdtree.core.problem import Problem
+from crowdtree.core.votes import Early
 from crowdtree.policies.spec import PolicySpec, make_policy
 
 WORKERS_PER_NODE = 6
@@ -21,7 +22,7 @@ class PolicyOptions:
     """Options of the policy."""
 
     policy: Annotated[
-        Literal["adaptive", "plan", "curtailed", "margin", "batch"] | None,
+        Literal["adaptive", "plan", Early, "batch"] | None,
         option(
             "Policy that asks the questions; by default plan for a tree, else adaptive.",
             show_default=False,

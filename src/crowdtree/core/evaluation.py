@@ -207,7 +207,7 @@ class Evaluation(Framed, Saved, Plotted):
         """
         problem = self.tree.problem
         uneven = problem.table is not None and bool((problem.right.sum(axis=0) > 1).any())
-        counted = self.plan.vote == "majority" and problem.unsure is None
+        counted = self.plan.rule.is_plurality and problem.unsure is None
         return problem.is_yes_no or (counted and not uneven)
 
     @cached_property

@@ -21,14 +21,13 @@ from crowdtree.core.tree import NO_BRANCH, Certificate, Level, Tree, nested_bran
 from crowdtree.core.votes import (
     VOTES,
     CellVotes,
+    Vote,
     VoteRule,
     answer_rows,
     branch_chances,
-    closed_answers,
     two_verdicts,
 )
 
-Vote = Literal["majority", "margin"]
 Pool = Literal["node", "question"]
 MAX_NESTED = 100
 """Levels up to which a tree is written nested; readers of JSON give up on very deep nests."""
@@ -115,16 +114,21 @@ class Plan(Framed, Saved, Drawn):
             )
 
     @property
+    def rule(self) -> VoteRule:
+        """The rule of the votes."""
+        return VOTES[self.vote]
+
+    @property
     def most_answers(self) -> int | None:
-        """Most answers that an item can take; ``None`` for votes by margin, which have no limit.
+        """Most answers that an item can take; ``None`` for votes without a limit, as by margin.
 
         >>> import crowdtree as ct
         >>> ct.staff(ct.design(ct.example("table1")), workers=8).most_answers
         12
         """
-        if self.vote == "margin" and self.votes.max() > 1:
+        if not self.rule.bounded and self.votes.max() > 1:
             return None
-        return self.tree.longest_path(self.votes)
+        return self.tree.longest_path(self.rule.most(self.votes))
 
     # ---------------------------------------------------------------- labels
 
@@ -158,7 +162,7 @@ class Plan(Framed, Saved, Drawn):
             answers = [answer for answer, _ in tree.branches(node)]
             chances = branch_chances(
                 problem,
-                VOTES[self.vote],
+                self.rule,
                 int(tree.question[node]),
                 answers,
                 tree.usual_answer[node],
@@ -303,11 +307,7 @@ class Plan(Framed, Saved, Drawn):
         if not problem.is_yes_no:
             return self._several_error(node, cls)
         error = problem.worker_error[question, cls]
-        votes, rule = self.votes[node], VOTES[self.vote]
-        if self.vote == "majority" and not self._voting:
-            fused = error
-        else:
-            fused = rule.two_way_error(error, votes, problem.dependence)
+        fused = self.rule.two_way_error(error, self.votes[node], problem.dependence)
         return np.where(problem.outcome[question, cls] == DASH, 0.5, fused)
 
     def _several_error(self, node: NDArray[Any], cls: NDArray[Any]) -> FloatArray:
@@ -320,22 +320,20 @@ class Plan(Framed, Saved, Drawn):
         for votes in np.unique(self.votes[node]):
             here = self.votes[node] == votes
             cells = CellVotes(self.tree.problem, self.tree.question[node[here]], cls[here])
-            found[here] = cells.errors(VOTES[self.vote], votes[None])[0]
+            found[here] = cells.errors(self.rule, votes[None])[0]
         return found
 
     def answers_at(self, node: ArrayLike, cls: ArrayLike) -> FloatArray:
         """Expected answers that a node takes for an item of a class."""
         node, cls = np.asarray(node), np.asarray(cls)
-        if self.vote == "majority":
+        problem, rule = self.tree.problem, self.rule
+        if rule.always_all:
             return np.broadcast_to(self.votes[node], np.broadcast(node, cls).shape).astype(float)
-        return self.expected_votes(node, cls, VOTES[self.vote])
-
-    def expected_votes(self, node: NDArray[Any], cls: NDArray[Any], rule: VoteRule) -> FloatArray:
-        """Expected answers of nodes by a rule of votes, and by the branches of each node."""
-        problem = self.tree.problem
-        closed = closed_answers(problem, rule, self.tree.question[node], cls, self.votes[node])
-        if closed is not None:
-            return closed
+        if problem.is_yes_no:
+            question = self.tree.question[node]
+            dash = problem.outcome[question, cls] == DASH
+            error = np.where(dash, 0.5, problem.worker_error[question, cls])
+            return rule.two_way_answers(error, self.votes[node], problem.dependence)
         node, cls = np.broadcast_arrays(node, cls)
         found = np.empty(node.shape)
         for at in np.unique(node).tolist():
@@ -346,10 +344,6 @@ class Plan(Framed, Saved, Drawn):
             expected = rule.answers(rows, self.votes[at], problem.dependence)
             found[here] = expected[np.ravel(place)]
         return found
-
-    @cached_property
-    def _voting(self) -> bool:
-        return bool(np.any(self.votes > 2))
 
     @cached_property
     def node_error(self) -> FloatArray:

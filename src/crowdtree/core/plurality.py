@@ -283,8 +283,8 @@ def _settled(counts: tuple[int, ...], left: int) -> tuple[tuple[int, ...], float
     """Answers among which the winner is drawn, and the chance that the vote is still open.
 
     Where only a tie could change the winner, the vote is over if the leader came before the answers
-    that may tie (:func:`crowdtree.core.tally.is_over`). All orders of the votes so far are equally
-    likely; the winner is drawn later, as a tie would be.
+    that may tie. All orders of the votes so far are equally likely; the winner is drawn later, as a
+    tie would be.
     """
     first, second = sorted(counts)[:-3:-1]
     if not left or first - second > left:

@@ -1,4 +1,4 @@
-"""How a vote stands and when it is over: one vote, or many at once.
+"""How a vote stands: one vote, or many at once. When it is over says its rule (`core.votes`).
 
 The answer with the most votes leads; of answers that tie the one that was given first, which given
 a tie is a fair draw. Votes that count for no answer ("can't tell", or an answer that is right for
@@ -92,43 +92,3 @@ def cast(tally: Tally, answer: Any, turn: Any, vote: NDArray[Any] | None = None)
 def vote_counts(tally: Tally) -> NDArray[np.int64]:
     """Number of votes for each answer."""
     return tally >> _BITS
-
-
-def orders(tally: Tally) -> NDArray[np.int64]:
-    """Answers in the order in which each first came, ``[place, vote]``; -1 after the last one.
-
-    >>> tally = np.zeros((3, 1), dtype=np.int64)
-    >>> cast(tally, np.array([2]), 0), cast(tally, np.array([0]), 1), orders(tally).ravel().tolist()
-    (None, None, [2, 0, -1])
-    """
-    early = np.where(tally > 0, tally & _EARLIEST, -1)
-    order = np.argsort(-early, axis=0, kind="stable")
-    return np.where(np.take_along_axis(early, order, axis=0) < 0, -1, order)
-
-
-def is_over(votes: Any, given: Any, now: Standing, *, stops: bool, margin: bool) -> Any:
-    """Whether a vote is over, or which ones of many are.
-
-    `votes` are those in all, or the margin; `given` those so far. It `stops` as soon as its winner
-    is certain, or with `margin` when every other answer trails by `votes`. A vote that is kept open
-    beyond its number goes on until an answer leads.
-    """
-    if margin:
-        return now.lead >= votes
-    left = votes - given
-    over = (left == 0) | ((left < 0) & (now.lead > 0))
-    return over | ((left > 0) & (now.lead > left - now.first)) if stops else over
-
-
-def sure_votes(votes: int, given: int, now: Standing, *, stops: bool, margin: bool) -> int:
-    """Votes that an open vote is sure to need still; arguments as for :func:`is_over`.
-
-    >>> sure_votes(5, 0, standing((0, 0), ()), stops=True, margin=False)
-    3
-    """
-    left = votes - given
-    if margin:
-        left = votes - now.lead
-    elif stops:
-        left = (left - now.lead - (now.first or now.leader < 0)) // 2 + 1
-    return max(1, left)

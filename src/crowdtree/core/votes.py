@@ -1,21 +1,21 @@
-"""Votes of a node of a plan: who wins, and how many answers it takes, by the rule of the vote.
+"""The rules by which votes settle a question at a node of a plan (docs/model.md, sections 6, 12).
 
 ``VOTES`` maps a rule's name to it. Rows are probabilities of the answers that have a branch; what
-lacks to 1 are votes that count for none of them (docs/model.md, sections 6 and 12).
+lacks to 1 are votes that count for none of them.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crowdtree.core import voting
-from crowdtree.core.arrays import FloatArray
+from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.outcomes import DASH
 from crowdtree.core.plurality import (
@@ -26,38 +26,237 @@ from crowdtree.core.plurality import (
     plurality_wins,
 )
 from crowdtree.core.problem import Problem
+from crowdtree.core.tally import Standing
+from crowdtree.core.text import plural
+
+Vote = Literal["majority", "margin"]
+"""Names of ``VOTES``, which type checkers cannot read off it."""
+Early = Literal["curtailed", "margin"]
+"""How the votes of a plan may stop early: with the same winners, or by another rule of votes."""
+Stopping = Literal["none", Early]
+STOPPINGS: tuple[Stopping, ...] = ("none", *get_args(Early))
+MAX_MARGIN = 10_000
+MAX_OPTION_STATES = 2_500
+"""States of a margin vote over several answers; a larger margin is no option of a search."""
 
 
-@dataclass(frozen=True)
-class VoteRule:
-    """A rule by which votes settle a question.
+class VoteRule(ABC):
+    """A rule by which votes settle a question, with all that is asked about it.
 
-    From rows of probabilities (answers along the last axis), votes, and the dependence of answers,
-    `wins` is the probability that each answer wins, and `answers` how many answers are expected.
-    `two_way_error` and `two_way_answers` are closed forms for two answers.
+    `votes` are what a plan has at a node: how many votes, or by how many one answer must lead.
+    Rows have the answers along their last axis. What a rule does not define itself is slow or
+    cautious or plain, but right.
     """
 
-    name: str
-    wins: Callable[[FloatArray, ArrayLike, float], FloatArray]
-    answers: Callable[[FloatArray, ArrayLike, float], FloatArray]
-    two_way_error: Callable[[FloatArray, ArrayLike, float], FloatArray]
-    two_way_answers: Callable[[FloatArray, ArrayLike, float], FloatArray]
+    name: Vote
+    max_votes = max_several = 51
+    """Most votes that searches try, and that take the place of others over several answers."""
+    always_all = False
+    """Whether a vote takes all of its votes, whatever they are."""
+    bounded = True
+    """Whether answers have a largest number. Then a vote may end without one that counts."""
+    is_plurality = False
+    """Whether the answer with the most of a given number of votes wins."""
+    leaves_out = False
+    """Whether an answer that trails the leader by `votes` is out: votes for it do not count."""
+    curtailed: VoteRule | None = None
+    """A rule with the same winners that stops as soon as one is certain."""
+
+    @abstractmethod
+    def wins(self, rows: FloatArray, votes: ArrayLike, dependence: float) -> FloatArray:
+        """Probability that each answer wins; where no vote counts, each is as likely."""
+
+    @abstractmethod
+    def answers(self, rows: FloatArray, votes: ArrayLike, dependence: float) -> FloatArray:
+        """Expected answers of the vote."""
+
+    @abstractmethod
+    def is_over(self, votes: Any, given: Any, now: Standing) -> Any:
+        """Whether a vote is over, or which ones of many are; `given` are the votes so far."""
+
+    def two_way_error(self, error: FloatArray, votes: ArrayLike, dependence: float) -> FloatArray:
+        """Chance that the wrong one of two answers wins, from that of a wrong answer."""
+        return np.asarray(self.wins(*_two_way(error, votes), dependence)[..., 1])
+
+    def two_way_answers(self, error: FloatArray, votes: ArrayLike, dependence: float) -> FloatArray:
+        """Expected answers of a vote over two answers."""
+        return self.answers(*_two_way(error, votes), dependence)
+
+    def votes_for(self, _error: FloatArray, _target: FloatArray, _dependence: float) -> Any:
+        """Fewest votes over two answers that err no more than a target; None without formula."""
+        return None
+
+    def is_computed(self, _several: bool, _dependence: float) -> bool:
+        """Whether the chances are known, of two answers or of several."""
+        return True
+
+    def usable(self, votes: NDArray[Any], answers: NDArray[Any]) -> BoolArray:
+        """Which votes (rows) are quick to compute over so many answers (columns): the first few."""
+        return np.ones((len(votes), len(answers)), dtype=np.bool_)
+
+    def is_convex(self, _dependence: float) -> bool:
+        """Whether error plus price is proven to be convex in the votes, below an error of 1/2."""
+        return False
+
+    def sure_votes(self, _votes: int, _given: int, _now: Standing) -> int:
+        """Votes that an open vote is sure to need still."""
+        return 1
+
+    def most(self, votes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Most answers of a vote; of one without limit, the usual number of one that is close."""
+        return votes
+
+    def kind(self, _several: bool) -> str:
+        """The votes of a plan in words."""
+        return f"{self.name} votes"
+
+    def drawn(self, votes: int) -> str:
+        """The votes of a node in a drawing."""
+        return plural(votes, "vote")
+
+    def listed(self, votes: int, _several: bool) -> str:
+        """The votes of a node in a list; nothing for a single one."""
+        return plural(votes, "vote") if votes > 1 else ""
+
+    def people(self, votes: str, one: bool, _several: bool) -> str:
+        """Whom a question is put to: so many, or at most `one`."""
+        return f"{votes} {'person' if one else 'people'}"
 
 
-def _all_answers(rows: FloatArray, votes: ArrayLike, _dependence: float) -> FloatArray:
-    return np.broadcast_to(np.asarray(votes), rows.shape[:-1]).astype(np.float64)
+def _two_way(error: FloatArray, votes: ArrayLike) -> tuple[FloatArray, NDArray[Any]]:
+    wrong, each = np.broadcast_arrays(error, votes)
+    return np.stack([1 - wrong, wrong], axis=-1), each
 
 
-def _all_votes(error: FloatArray, votes: ArrayLike, _dependence: float) -> FloatArray:
-    return np.broadcast_to(np.asarray(votes), error.shape).astype(np.float64)
+class _Majority(VoteRule):
+    """A given number of votes; the answer with the most of them wins."""
+
+    name = "majority"
+    always_all = is_plurality = True
+
+    def wins(self, rows: FloatArray, votes: ArrayLike, dependence: float) -> FloatArray:
+        return plurality_wins(rows, votes, dependence)
+
+    def answers(self, rows: FloatArray, votes: ArrayLike, _dependence: float) -> FloatArray:
+        return np.broadcast_to(np.asarray(votes), rows.shape[:-1]).astype(np.float64)
+
+    def two_way_error(self, error: FloatArray, votes: ArrayLike, dependence: float) -> FloatArray:
+        if not np.any(np.asarray(votes) > 2):
+            return np.broadcast_arrays(error, votes)[0]
+        return voting.majority_error(error, votes, dependence)
+
+    def is_convex(self, _dependence: float) -> bool:
+        return self.always_all
+
+    def is_over(self, votes: Any, given: Any, now: Standing) -> Any:
+        """A vote that is kept open beyond its number goes on until an answer leads."""
+        return (given == votes) | ((given > votes) & (now.lead > 0))
+
+    def sure_votes(self, votes: int, given: int, _now: Standing) -> int:
+        return votes - given
+
+    def kind(self, several: bool) -> str:
+        return "plurality votes" if several else "majority votes"
+
+    def people(self, votes: str, one: bool, several: bool) -> str:
+        who = "most frequent answer" if several else "majority"
+        return super().people(votes, one, several) + ("" if one else f", and the {who} decides")
 
 
-def _margin_wins(rows: FloatArray, votes: ArrayLike, dependence: float) -> FloatArray:
-    return _raced(rows, votes, dependence, _margin_race)[0]
+class _Curtailed(_Majority):
+    """A majority that stops as soon as it is decided: the same winners, fewer answers.
+
+    >>> rows = np.array([[0.8, 0.2], [0.6, 0.4]])
+    >>> VOTES["majority"].curtailed.answers(rows, 3, 0.0).round(3).tolist()
+    [2.32, 2.48]
+    """
+
+    always_all = False
+
+    def answers(self, rows: FloatArray, votes: ArrayLike, dependence: float) -> FloatArray:
+        return _raced(rows, votes, dependence, curtailed_race)[1]
+
+    def two_way_answers(self, error: FloatArray, votes: ArrayLike, dependence: float) -> FloatArray:
+        return voting.curtailed_votes(error, votes, dependence)
+
+    def is_over(self, votes: Any, given: Any, now: Standing) -> Any:
+        left = votes - given
+        sure = (left > 0) & (now.lead > left - now.first)
+        return super().is_over(votes, given, now) | sure
+
+    def sure_votes(self, votes: int, given: int, now: Standing) -> int:
+        left = votes - given - int(now.lead)
+        return (left - bool(now.first or now.leader < 0)) // 2 + 1
 
 
-def _margin_answers(rows: FloatArray, votes: ArrayLike, dependence: float) -> FloatArray:
-    return _raced(rows, votes, dependence, _margin_race)[1]
+_Majority.curtailed = _Curtailed()
+_Curtailed.curtailed = None
+
+
+class _Margin(VoteRule):
+    """Votes until every other answer trails by a margin."""
+
+    name = "margin"
+    max_votes, max_several = 25, 6
+    bounded = False
+    leaves_out = True
+
+    def wins(self, rows: FloatArray, votes: ArrayLike, dependence: float) -> FloatArray:
+        return _raced(rows, votes, dependence, _margin_race)[0]
+
+    def answers(self, rows: FloatArray, votes: ArrayLike, dependence: float) -> FloatArray:
+        return _raced(rows, votes, dependence, _margin_race)[1]
+
+    def two_way_error(self, error: FloatArray, votes: ArrayLike, dependence: float) -> FloatArray:
+        return voting.margin_error(error, votes, dependence)
+
+    def two_way_answers(self, error: FloatArray, votes: ArrayLike, dependence: float) -> FloatArray:
+        return voting.margin_votes(error, votes, dependence)
+
+    def votes_for(self, error: FloatArray, target: FloatArray, dependence: float) -> Any:
+        from scipy.special import logit
+
+        if dependence:
+            return None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quotient = logit(target) / logit(error)  # margin_error is expit(margin x logit error)
+        quotient = np.where(np.isfinite(quotient), quotient, 1.0)
+        margin = np.ceil(quotient - 1e-9)
+        # From an error of one half on, every vote helps the wrong side: one answer is best.
+        margin = np.where(error >= 0.5, 1.0, margin)
+        return np.clip(margin, 1, MAX_MARGIN).astype(np.int64)
+
+    def is_computed(self, several: bool, dependence: float) -> bool:
+        return not (several and dependence)
+
+    def usable(self, votes: NDArray[Any], answers: NDArray[Any]) -> BoolArray:
+        lead, count = votes[:, None].astype(np.float64), answers.astype(np.float64)
+        few = (lead + 1) ** count - lead**count <= MAX_OPTION_STATES
+        return np.asarray(few | (count == 2) | (lead == 1))
+
+    def is_convex(self, dependence: float) -> bool:
+        return not dependence
+
+    def is_over(self, votes: Any, _given: Any, now: Standing) -> Any:
+        return now.lead >= votes
+
+    def sure_votes(self, votes: int, _given: int, now: Standing) -> int:
+        return votes - int(now.lead)
+
+    def most(self, votes: NDArray[np.int64]) -> NDArray[np.int64]:
+        return votes**2
+
+    def kind(self, _several: bool) -> str:
+        return "votes until a lead"
+
+    def drawn(self, votes: int) -> str:
+        return f"lead by {votes}"
+
+    def listed(self, votes: int, several: bool) -> str:
+        return f"until one {'answer' if several else 'side'} leads by {votes}"
+
+    def people(self, votes: str, _one: bool, _several: bool) -> str:
+        return f"people until one answer leads by {votes}"
 
 
 def _margin_race(row: tuple[float, ...], margin: int, dependence: float) -> Race:
@@ -74,15 +273,6 @@ def _margin_race(row: tuple[float, ...], margin: int, dependence: float) -> Race
     race = margin_race(tuple(row[answer] for answer in order), margin)
     wins = dict(zip(order, race.wins, strict=True))
     return race._replace(wins=tuple(wins[answer] for answer in range(len(row))))
-
-
-def curtailed_answers(rows: FloatArray, votes: ArrayLike, dependence: float = 0.0) -> FloatArray:
-    """Expected answers of a plurality that stops as soon as it is decided. Exact.
-
-    >>> curtailed_answers(np.array([[0.8, 0.2], [0.6, 0.4]]), 3).round(3).tolist()
-    [2.32, 2.48]
-    """
-    return _raced(rows, votes, dependence, curtailed_race)[1]
 
 
 def _raced(
@@ -103,32 +293,8 @@ def _raced(
 
 
 VOTES: Mapping[str, VoteRule] = MappingProxyType(
-    {
-        "majority": VoteRule(
-            "majority", plurality_wins, _all_answers, voting.majority_error, _all_votes
-        ),
-        "margin": VoteRule(
-            "margin", _margin_wins, _margin_answers, voting.margin_error, voting.margin_votes
-        ),
-    }
+    {rule.name: rule for rule in (_Majority(), _Margin())}
 )
-
-
-CURTAILED = VoteRule(
-    "majority", plurality_wins, curtailed_answers, voting.majority_error, voting.curtailed_votes
-)
-"""A majority that stops as soon as it is decided: the same winners, fewer answers."""
-
-
-def closed_answers(
-    problem: Problem, rule: VoteRule, question: Any, cls: Any, votes: NDArray[np.int64]
-) -> FloatArray | None:
-    """Expected answers of votes in some cells in closed form, for questions with two answers."""
-    if not problem.is_yes_no:
-        return None
-    dash = problem.outcome[question, cls] == DASH
-    error = np.where(dash, 0.5, problem.worker_error[question, cls])
-    return rule.two_way_answers(error, votes, problem.dependence)
 
 
 def answer_rows(problem: Problem, question: Any, cls: Any, answers: Sequence[int]) -> FloatArray:
@@ -168,9 +334,9 @@ def branch_chances(
     rows = answer_rows(problem, question, classes, answers)
     every = np.broadcast_to(rows, (len(votes), *rows.shape))
     wins = np.moveaxis(rule.wins(every, votes[:, None], problem.dependence), 2, 1)
-    if rule.name == "majority":
-        rest = np.maximum(1 - rows.sum(axis=1), 0.0)
-        nobody = np.array([nobody_votes(rest, n, problem.dependence) for n in votes.tolist()])
+    if rule.bounded:
+        rest, most = np.maximum(1 - rows.sum(axis=1), 0.0), rule.most(votes)
+        nobody = np.array([nobody_votes(rest, n, problem.dependence) for n in most.tolist()])
         wins = wins - nobody[:, None] / len(answers)
         wins[:, list(answers).index(usual)] += nobody
     return wins

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from crowdtree.core.errors import CrowdtreeError, one_line, squeeze
+from crowdtree.core.votes import Vote
 from crowdtree.io.cells import cell_number
 
 Text = Annotated[str, Field(strict=True)]
@@ -122,7 +123,7 @@ class PlanFile(_Entry):
     kind: Literal["plan"]
     design: Text = "given"
     method: Text = "given"
-    vote: Literal["majority", "margin"] = "majority"
+    vote: Vote = "majority"
     pool: Literal["node", "question"] = "node"
     certificate: CertificateEntry | None = None
     problem: dict[Any, Any] | None = None

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from crowdtree.core import voting
 from crowdtree.core.arrays import BoolArray, FloatArray
 from crowdtree.core.checking import check_call, check_share
 from crowdtree.core.errors import CrowdtreeError
@@ -326,9 +325,7 @@ def _correct(plan: Plan, errors: FloatArray) -> FloatArray:
     right = np.zeros(len(errors))
     for step, rows in zip(tree.steps, tree.leaf_rows, strict=True):
         error = errors[:, tree.question[step.node], step.cls]
-        votes = plan.votes[step.node]
-        fuse = voting.majority_error if plan.vote == "majority" else voting.margin_error
-        fused = error if plan.vote == "majority" and not np.any(votes > 2) else fuse(error, votes)
+        fused = plan.rule.two_way_error(error, plan.votes[step.node], 0.0)
         passed = alive[:, step.parent] * np.where(step.answer == DASH, 0.5, 1 - fused)
         mine = tree.leaf_label[rows.node] == rows.cls
         right += passed[:, rows.parent[mine]].sum(axis=1)

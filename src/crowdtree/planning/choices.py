@@ -124,10 +124,8 @@ class PlanChoice:
         """The kind of policy in words."""
         if self.policy.voted is None:
             return "adaptive policy"
-        if self.policy.voted.vote == "margin":
-            return "fixed tree, votes until a lead"
-        kind = "majority" if self.policy.problem.is_yes_no else "plurality"
-        return f"fixed tree, {kind} votes"
+        kind = self.policy.voted.rule.kind(not self.policy.problem.is_yes_no)
+        return f"fixed tree, {kind}"
 
     @property
     def summary(self) -> str:

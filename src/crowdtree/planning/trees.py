@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from crowdtree.core.bounds import prices_by_question
 from crowdtree.core.errors import CrowdtreeError
-from crowdtree.core.fixed_plan import Vote
 from crowdtree.core.problem import DASH, Problem
+from crowdtree.core.votes import VOTES
 from crowdtree.designs.designers import design, refuse_groups
 from crowdtree.designs.frontiers import Goal, Selection, frontier
 from crowdtree.designs.frontiers.choice import OutOfReach
@@ -17,7 +17,6 @@ from crowdtree.planning.choices import ExpectedPerformance, PlanChoice
 from crowdtree.policies import PlanPolicy
 from crowdtree.simulation import Estimate
 
-MAX_VOTES: dict[Vote, int] = {"margin": 25, "majority": 51}
 MAX_POINTS = 40
 
 
@@ -38,15 +37,15 @@ def best_tree(
     best: PlanChoice | None = None
     why = ""
     for vote in kinds_of_votes(problem):
-        if goal.max_answers is not None and vote == "margin":
-            continue  # has no largest number of answers
+        if goal.max_answers is not None and not VOTES[vote].bounded:
+            continue
         front = frontier(
             problem,
             vote,
             # the choice below searches all trees, but not with a loss
             method="greedy" if problem.loss is None else None,
             price=None if prices is None else prices_by_question(prices, problem),
-            max_votes=MAX_VOTES[vote],
+            max_votes=VOTES[vote].max_votes,
             max_points=MAX_POINTS,
             time_limit=time_limit,
             allow_groups=True,

@@ -14,7 +14,7 @@ from crowdtree.core.problem import Problem
 from crowdtree.policies.adaptive import AdaptivePolicy
 from crowdtree.policies.base import Answer, Ask, Label, Policy
 from crowdtree.policies.batch import BatchPolicy
-from crowdtree.policies.plan import PlanPolicy, expected_answers, margin_plan
+from crowdtree.policies.plan import PlanPolicy, expected_answers, with_votes_by
 from crowdtree.policies.subtypes import SubtypePolicy
 
 __all__ = [
@@ -28,8 +28,8 @@ __all__ = [
     "Policy",
     "SubtypePolicy",
     "expected_answers",
-    "margin_plan",
     "policy_from_dict",
+    "with_votes_by",
 ]
 
 POLICIES: Mapping[str, Any] = MappingProxyType(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,15 +22,13 @@ from crowdtree.core.tally import (
     Standing,
     Tally,
     cast,
-    is_over,
     leaders,
     standing,
     standings,
-    sure_votes,
     vote_counts,
 )
 from crowdtree.core.tree import NO_BRANCH, Tree
-from crowdtree.core.votes import CURTAILED
+from crowdtree.core.votes import VOTES, Stopping, Vote, VoteRule
 from crowdtree.policies.base import (
     Answer,
     Ask,
@@ -54,14 +52,7 @@ from crowdtree.policies.walk import (
     finite_logs,
 )
 
-__all__ = ["PlanPolicy", "PlanState", "Stopping", "expected_answers", "margin_plan"]
-
-Stopping = Literal["none", "curtailed", "margin"]
-MAX_MARGIN = 10_000
-MAX_SEVERAL_MARGIN = 6
-"""Margin of several answers beyond which votes have too many states."""
-MAX_DEPENDENT_MARGIN = 25
-"""Margin beyond which dependent votes hardly get better."""
+__all__ = ["PlanPolicy", "PlanState", "expected_answers", "with_votes_by"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,9 +117,10 @@ class PlanPolicy(Calibrated):
         object.__setattr__(self, "plan", as_plan(self.plan))
         check_call(PlanPolicy, vars(self))
         check_calibration(self.problem, self.calibration)
-        if self.plan.vote == "margin" and self.stopping == "curtailed":
+        if self.stopping == "curtailed" and self.plan.rule.curtailed is None:
             raise CrowdtreeError(
-                'stopping: a plan of margin votes cannot be "curtailed"; it stops by its margins'
+                f'stopping: a plan of {self.plan.vote} votes cannot be "curtailed"; it stops by '
+                "itself"
             )
 
     @property
@@ -138,10 +130,17 @@ class PlanPolicy(Calibrated):
 
     @cached_property
     def voted(self) -> Plan:
-        """The plan as it is voted: of margins where the stopping is by margin."""
-        if self.stopping == "margin" and self.plan.vote == "majority":
-            return margin_plan(self.plan)
-        return self.plan
+        """The plan as it is voted: by another rule where that is the stopping."""
+        other = VOTES.get(self.stopping)
+        if other is None or not self.plan.rule.always_all:
+            return self.plan
+        return with_votes_by(self.plan, other.name)
+
+    @cached_property
+    def rule(self) -> VoteRule:
+        """The rule by which votes end."""
+        rule = self.voted.rule
+        return rule.curtailed or rule if self.stopping == "curtailed" else rule
 
     @cached_property
     def model(self) -> AnswerModel:
@@ -160,7 +159,7 @@ class PlanPolicy(Calibrated):
     @cached_property
     def _has_plain_votes(self) -> bool:
         """Whether no path asks a question twice, and votes leave no answer out."""
-        votes = self.voted.vote == "majority" or self.problem.is_yes_no
+        votes = not self.rule.leaves_out or self.problem.is_yes_no
         return votes and not _repeats_on_a_path(self.plan.tree)
 
     def questions_used(self) -> tuple[int, ...]:
@@ -171,7 +170,7 @@ class PlanPolicy(Calibrated):
         """Exact evaluation and expected answers per item, wrong turns included."""
         voted = self.voted
         value = evaluate(voted)
-        if self.stopping != "curtailed":
+        if self.rule is voted.rule:
             return value, value.expected_answers
         early = _Curtailed(voted.tree, voted.votes, voted.vote, voted.method, voted.pool)
         return value, evaluate(early).expected_answers
@@ -188,8 +187,7 @@ class PlanPolicy(Calibrated):
         >>> PlanPolicy(plan).most_answers, PlanPolicy(plan, "margin").most_answers
         (12, 18)
         """
-        margin = self.voted.vote == "margin"
-        return self.plan.tree.longest_path(self.voted.votes ** (2 if margin else 1))
+        return self.plan.tree.longest_path(self.rule.most(self.voted.votes))
 
     def start(self, prior: ArrayLike | None = None) -> PlanState:
         """State of an item at the root; `prior` in place of the problem's prior."""
@@ -281,7 +279,7 @@ class PlanPolicy(Calibrated):
     def _majority(self, state: PlanState) -> int:
         """Verdict of the votes at the node, however few answers the item has."""
         now, given = self._standing(state), sum(state.counts)
-        if not is_over(self._votes[state.node], given, now, **self._rule):
+        if not self.rule.is_over(self._votes[state.node], given, now):
             return -1
         return self.plan.tree.usual_answer[state.node] if now.leader < 0 else int(now.leader)
 
@@ -303,9 +301,9 @@ class PlanPolicy(Calibrated):
         `given` are the votes at the node, those that count for no answer included.
         """
         found, votes = np.full(len(node), -1), self.voted.votes[node]
-        may = np.flatnonzero(given >= (votes / 2 if self._rule["stops"] else votes))
+        may = np.flatnonzero(given >= self._least[node])
         node, now = node[may], standings(self._counted(tally.take(may, axis=1), node[may]))
-        over = is_over(votes[may], given[may], now, **self._rule)
+        over = self.rule.is_over(votes[may], given[may], now)
         if (nobody := over & (now.leader < 0)).any():
             usual = np.array(self.plan.tree.usual_answer)[node]
             now = now._replace(leader=np.where(nobody, usual, now.leader))
@@ -340,9 +338,10 @@ class PlanPolicy(Calibrated):
         return [int(votes) for votes in self.voted.votes]
 
     @cached_property
-    def _rule(self) -> dict[str, bool]:
-        """When votes end, as :func:`crowdtree.core.tally.is_over` takes it."""
-        return {"stops": self.stopping == "curtailed", "margin": self.voted.vote == "margin"}
+    def _least(self) -> NDArray[np.int64]:
+        """Votes before which no vote of a node is over."""
+        none = standing((), ())
+        return np.array([self.rule.sure_votes(votes, 0, none) for votes in self._votes])
 
     def ask(
         self, state: PlanState, outstanding: Sequence[int] = (), exclude: Collection[int] = ()
@@ -354,20 +353,20 @@ class PlanPolicy(Calibrated):
         if question in exclude:
             return Ask(())
         votes, given = self._votes[state.node], sum(state.counts)
-        sure = sure_votes(votes, given, self._standing(state), **self._rule)
-        return Ask((question,) * max(0, sure - outstanding.count(question)))
+        sure = self.rule.sure_votes(votes, given, self._standing(state))
+        return Ask((question,) * max(0, max(1, sure) - outstanding.count(question)))
 
     def _is_out(self, state: PlanState, slot: int) -> bool:
-        """Whether an answer trails by the margin, so that more votes for it do not count.
+        """Whether an answer is out, so that more votes for it do not count.
 
         With two answers the vote is over then; one that goes on for `least_answers` counts all.
         """
-        if not self._rule["margin"]:
+        if not self.rule.leaves_out:
             return False
-        now, margin = self._standing(state), self._votes[state.node]
+        now, votes = self._standing(state), self._votes[state.node]
         if now.leader < 0:
             return False
-        return bool(now.lead < margin <= state.counts[now.leader] - state.counts[slot])
+        return bool(now.lead < votes <= state.counts[now.leader] - state.counts[slot])
 
     def conclude(self, state: PlanState, reason: str) -> Label:
         """Give the plan's label at a leaf, else the best label on present evidence."""
@@ -503,54 +502,49 @@ def _repeats_on_a_path(tree: Tree) -> bool:
     return False
 
 
-def margin_plan(plan: Plan) -> Plan:
-    """Turn a majority plan into margin votes that err no more at any node, for any class there.
+def with_votes_by(plan: Plan, vote: Vote) -> Plan:
+    """Turn a plan into votes by another rule that err no more at any node, for any class there.
 
     >>> import crowdtree as ct
     >>> plan = ct.staff(ct.design(ct.example("table1")), workers=20)
-    >>> plan.votes.tolist(), margin_plan(plan).votes.tolist()
+    >>> plan.votes.tolist(), with_votes_by(plan, "margin").votes.tolist()
     ([7, 7, 5, 5], [3, 3, 3, 3])
     """
     tree = plan.tree
-    margins = np.ones(tree.n_nodes, dtype=np.int64)
+    votes = np.ones(tree.n_nodes, dtype=np.int64)
     for step in tree.steps:
         definite = step.answer != DASH
         node, cls = step.node[definite], step.cls[definite]
-        np.maximum.at(margins, node, _margin_for(plan, node, cls))
-    return replace(plan, votes=margins, vote="margin")
+        np.maximum.at(votes, node, _votes_by(VOTES[vote], plan, node, cls))
+    return replace(plan, votes=votes, vote=vote)
 
 
-def _margin_for(plan: Plan, node: NDArray[Any], cls: NDArray[Any]) -> NDArray[np.int64]:
-    """Smallest margin whose error is at most that of the majority, for each (node, class)."""
-    from scipy.special import logit
-
+def _votes_by(rule: VoteRule, plan: Plan, node: NDArray[Any], cls: NDArray[Any]) -> Any:
+    """Fewest votes by a rule whose error is at most that of the plan, for each (node, class)."""
     problem, fused = plan.tree.problem, plan.error_at(node, cls)
-    error = problem.worker_error[plan.tree.question[node], cls]
-    if problem.dependence or not problem.is_yes_no:  # no formula: try one after the other
-        open_ = np.flatnonzero((error < 0.5) | (not problem.is_yes_no))
-        most = MAX_DEPENDENT_MARGIN if problem.is_yes_no else MAX_SEVERAL_MARGIN
-        margin = np.ones(node.shape, dtype=np.int64)
-        for tried in range(1, most):
-            votes = np.full(plan.tree.n_nodes, tried)
-            voted = replace(plan, votes=votes, vote="margin", pool="node")
-            worse = voted.error_at(node[open_], cls[open_]) > fused[open_] * (1 + 1e-9)
-            open_ = open_[worse]
-            margin[open_] += 1
-        return margin
-    with np.errstate(divide="ignore", invalid="ignore"):
-        quotient = logit(fused) / logit(error)  # margin_error is expit(margin x logit error)
-    quotient = np.where(np.isfinite(quotient), quotient, 1.0)
-    margin = np.ceil(quotient - 1e-9)
-    # From an error of one half on, every vote helps the wrong side: one answer is best.
-    margin = np.where(error >= 0.5, 1.0, margin)
-    return np.clip(margin, 1, MAX_MARGIN).astype(np.int64)
+    error, several = problem.worker_error[plan.tree.question[node], cls], not problem.is_yes_no
+    found = None if several else rule.votes_for(error, fused, problem.dependence)
+    if found is not None:
+        return found
+    open_ = np.flatnonzero((error < 0.5) | several)  # no formula: try one after the other
+    votes = np.ones(node.shape, dtype=np.int64)
+    for tried in range(1, rule.max_several if several else rule.max_votes):
+        if not len(open_):
+            break
+        every = np.full(plan.tree.n_nodes, tried)
+        voted = replace(plan, votes=every, vote=rule.name, pool="node")
+        worse = voted.error_at(node[open_], cls[open_]) > fused[open_] * (1 + 1e-9)
+        open_ = open_[worse]
+        votes[open_] += 1
+    return votes
 
 
 class _Curtailed(Plan):
-    """A majority plan whose votes stop when they are decided: its errors, fewer answers."""
+    """A plan whose votes stop when they are decided: its errors, fewer answers."""
 
-    def answers_at(self, node: ArrayLike, cls: ArrayLike) -> FloatArray:
-        return self.expected_votes(np.asarray(node), np.asarray(cls), CURTAILED)
+    @property
+    def rule(self) -> VoteRule:
+        return super().rule.curtailed or super().rule
 
 
 def expected_answers(plan: Plan | Tree, stopping: Stopping = "none") -> float:

@@ -11,10 +11,10 @@ import numpy as np
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.fixed_plan import Plan, as_plan
 from crowdtree.core.problem import Problem
+from crowdtree.core.votes import Stopping
 from crowdtree.designs.designers import design
 from crowdtree.designs.staffing import staff
 from crowdtree.policies import BatchPolicy, PlanPolicy, Policy, policy_from_dict
-from crowdtree.policies.plan import Stopping
 
 __all__ = [
     "LIMITS",

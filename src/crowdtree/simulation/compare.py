@@ -17,6 +17,7 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.evaluation import Evaluation, evaluate
 from crowdtree.core.problem import Problem
 from crowdtree.core.result_methods import Framed, Plotted
+from crowdtree.core.votes import STOPPINGS, Stopping
 from crowdtree.designs.designers import design
 from crowdtree.designs.frontiers import Frontier, frontier
 from crowdtree.designs.frontiers.vote_options import kinds_of_votes
@@ -398,21 +399,19 @@ def _values(front: Frontier, aim: _Aim) -> tuple[list[Evaluation], bool]:
     return [*values, chosen.point.value], chosen.proven
 
 
-def _planned(
-    value: Evaluation, run: Simulate, stopping: Literal["none", "curtailed", "margin"]
-) -> _Point:
+def _planned(value: Evaluation, run: Simulate, stopping: Stopping) -> _Point:
     policy = PlanPolicy(value.plan, stopping)
     if policy.voted is not value.plan:
         value = evaluate(policy.voted)
-    curtailed = stopping == "curtailed"
-    answers = expected_answers(value.plan, stopping) if curtailed else value.expected_answers
+    same = policy.rule is policy.voted.rule
+    answers = value.expected_answers if same else expected_answers(value.plan, stopping)
     return _Point(
         _sure(answers), _sure(value.misclassification), _sure(value.risk), partial(run, policy)
     )
 
 
 def _paper(setting: _Setting, tell: _Tell) -> Iterator[_Way]:
-    """Yield the paper's tree with Algorithm 1, its votes stopped in all three ways."""
+    """Yield the paper's tree with Algorithm 1, its votes stopped in all ways."""
     tree, aim = design(setting.problem, "fm", allow_groups=setting.allow_groups), setting.aim
     tell(0.0, "computing the plans of the paper")
     plans = []
@@ -420,13 +419,9 @@ def _paper(setting: _Setting, tell: _Tell) -> Iterator[_Way]:
         plans.append(evaluate(plan))
         if aim.of_plan(plans[-1]) < aim.value / 2 or plan.votes.max() > MAX_VOTES:
             break
-    ways: Sequence[tuple[str, Literal["none", "curtailed", "margin"]]] = (
-        ("paper, margin", "margin"),
-        ("paper, curtailed", "curtailed"),
-        ("paper", "none"),
-    )
-    for number, (name, stopping) in enumerate(ways, start=1):
-        tell(number / (len(ways) + 1), f"computing {name}")
+    for number, stopping in enumerate(reversed(STOPPINGS), start=1):
+        name = "paper" if stopping == "none" else f"paper, {stopping}"
+        tell(number / (len(STOPPINGS) + 1), f"computing {name}")
         points = []
         for value in plans:
             try:

@@ -244,4 +244,4 @@ def test_a_proof_names_the_questions_that_were_given_fewer_votes():
         list("abcdefghi"), None, ["cap", "ring"], outcome, 0.02, answers=[names, None]
     )
     proof = ct.frontier(problem, vote="margin", max_votes=5).select(error=0.1).proof
-    assert "votes that stop at a lead (at most 5 per question; 1 at cap)" in proof
+    assert "votes until a lead (at most 5 per question; 1 at cap)" in proof

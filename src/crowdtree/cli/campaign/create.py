@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from crowdtree.cli import inputs, render
 from crowdtree.cli.campaign.database import HERE, Database, import_server, next_step, opened
@@ -24,6 +24,7 @@ from crowdtree.cli.policy import check_target, chosen_policy, refuse_unused
 from crowdtree.cli.streams import STANDARD_INPUT
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.fixed_plan import Plan
+from crowdtree.core.votes import Stopping
 from crowdtree.policies.spec import PolicySpec, make_policy
 
 
@@ -43,9 +44,7 @@ class PolicyOptions:
     max_answers: Annotated[int, option("Adaptive: maximum answers per item.")] = 50
     workers: ExtraWorkers = None
     answers: Annotated[float | None, option("Plan: expected answers per item.")] = None
-    stopping: Annotated[Literal["none", "curtailed", "margin"], option("When a vote stops.")] = (
-        "curtailed"
-    )
+    stopping: Annotated[Stopping, option("When a vote stops.")] = "curtailed"
     allow_groups: AllowGroups = False
     seed: Seed = 0
 

@@ -180,12 +180,8 @@ def tree_lines(value: Evaluation, full: bool = False) -> Iterator[list[tuple[str
 def _node_words(facts: Facts, node: int) -> str:
     plan, tree = facts.plan, facts.tree
     words = [f"error {percent(facts.error(node))}"]
-    votes = int(plan.votes[node])
-    if plan.vote == "margin":
-        side = "side" if tree.problem.n_answers.max() == 2 else "answer"
-        words.append(f"until one {side} leads by {votes}")
-    elif votes > 1:
-        words.append(plural(votes, "vote"))
+    listed = plan.rule.listed(int(plan.votes[node]), tree.problem.n_answers.max() > 2)
+    words += [listed] if listed else []
     words.append("all items" if node == 0 else f"{percent(facts.share(node))} of items")
     words.append(plural(len(tree.nodes[node].classes), "class", "classes"))
     return "   " + " · ".join(words)

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 
 from crowdtree.core.checking import check_call, named_options
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
-from crowdtree.core.fixed_plan import Plan, Vote
+from crowdtree.core.fixed_plan import Plan
 from crowdtree.core.problem import DASH, Problem
 from crowdtree.core.tree import Tree
+from crowdtree.core.votes import Vote
 from crowdtree.designs.designers import design, refuse_groups
 from crowdtree.designs.designers.exact import can_compile, is_tabulated
 from crowdtree.designs.designers.optimal import check_limits

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from crowdtree.core.checking import check_call, check_share
 from crowdtree.core.errors import CrowdtreeError, listing
-from crowdtree.core.fixed_plan import Plan, Vote
+from crowdtree.core.fixed_plan import Plan
 from crowdtree.core.problem import Problem
 from crowdtree.core.result_methods import Framed, Plotted, Saved
 from crowdtree.core.text import number, percent
 from crowdtree.core.tree import Tree
+from crowdtree.core.votes import Vote
 from crowdtree.designs.designers import design
 from crowdtree.designs.frontiers.all_plans import AllPlans, Limits, is_searchable
 from crowdtree.designs.frontiers.class_sets import ClassSets
@@ -111,8 +112,7 @@ class Selection:
     @property
     def proof(self) -> str:
         """What is proven about the tree, as the end of a sentence."""
-        majority = "majority" if self.plan.tree.problem.is_yes_no else "plurality"
-        vote = f"{majority} votes" if self.plan.vote == "majority" else "votes that stop at a lead"
+        vote = self.plan.rule.kind(not self.plan.tree.problem.is_yes_no)
         most = f"{vote} (at most {self.max_votes})"
         if self.lower_bound is None:
             return f"the best one found with {vote}; nothing is proven."
@@ -417,7 +417,7 @@ class Frontier(Framed, Saved, Plotted):
 
     def _algorithm_1(self) -> Iterator[Point]:
         """Yield the paper's own plans, which can be best for some errors and budgets."""
-        if self.vote != "majority":
+        if not self.options.rule.always_all:
             return
         tree = design(self.options.problem, "fm", allow_groups=True)
         for plan in paper_plans(tree):

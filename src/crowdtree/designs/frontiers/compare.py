@@ -58,13 +58,13 @@ def compare(front: Frontier, allow_groups: bool = False) -> list[Row]:
 
 
 def vote_limit(front: Frontier) -> int | None:
-    """Most votes per node of the frontier and the paper's plans; None where votes stop at a lead.
+    """Most votes per node of the frontier and the paper's plans; None where votes have no limit.
 
     >>> import crowdtree as ct
     >>> vote_limit(ct.frontier(ct.example("table1"), max_votes=3))
     3
     """
-    return int(front.options.votes[-1]) if front.options.vote == "majority" else None
+    return int(front.options.votes[-1]) if front.options.rule.bounded else None
 
 
 def _paper(

@@ -62,7 +62,7 @@ class Verdicts:
 
     def _made(self, key: Any) -> tuple[list[FloatArray], FloatArray]:
         made = self._options.votes_at(*key)
-        same = self._options.vote == "majority"
+        same = self._options.rule.always_all
         chances = np.ascontiguousarray(made.chance.transpose(1, 0, 2)[1:])
         return list(chances), made.cost[:, :1] if same else made.cost
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from crowdtree.core.arrays import FloatArray
 from crowdtree.core.bounds import checked_price
 from crowdtree.core.errors import CrowdtreeError
-from crowdtree.core.fixed_plan import Vote
 from crowdtree.core.plurality import ENDLESS
 from crowdtree.core.problem import DASH, Problem
 from crowdtree.core.tree import Tree
 from crowdtree.core.votes import (
     VOTES,
     CellVotes,
+    Vote,
     VoteRule,
     answer_rows,
     branch_chances,
@@ -30,14 +30,13 @@ Index = NDArray[np.intp] | NDArray[np.int32] | np.intp
 LEAST_PRICE, MAX_PRICE = 1e-12, 1e12  # beyond, products of price and error overflow or underflow
 KEPT_CELLS = 20_000_000
 """Cells of (option, question, class) up to which the whole table is kept in memory."""
-MAX_MARGIN_STATES = 2_500
-"""States of a margin vote over several answers; a larger margin is no option."""
 
 
 def kinds_of_votes(problem: Problem) -> tuple[Vote, ...]:
-    """Kinds of votes that are computed: margins over several answers for independent ones only."""
-    dependent = problem.as_options().dependence and not problem.is_yes_no
-    return ("majority",) if dependent else ("margin", "majority")
+    """Kinds of votes that are computed, those that stop early first."""
+    dependence, several = problem.as_options().dependence, not problem.is_yes_no
+    kinds = sorted(get_args(Vote), key=lambda vote: VOTES[vote].always_all)
+    return tuple(vote for vote in kinds if VOTES[vote].is_computed(several, dependence))
 
 
 class Branching(NamedTuple):
@@ -79,17 +78,20 @@ class Options:
 
         With several answers every number for a majority, too: an even one may be worth its price.
         """
-        if vote not in ("majority", "margin"):
-            raise CrowdtreeError(f'vote: must be "majority" or "margin", got {vote!r}')
         if most < 1 or most != int(most):
             raise CrowdtreeError(f"max_votes: expected a whole number of at least 1, got {most!r}")
-        step = 2 if vote == "majority" and problem.is_yes_no else 1
+        step = 2 if VOTES[vote].is_plurality and problem.is_yes_no else 1
         return cls(problem, vote, np.arange(1, int(most) + 1, step), price, once)
+
+    @property
+    def rule(self) -> VoteRule:
+        """The rule of the votes."""
+        return VOTES[self.vote]
 
     @property
     def by_branch(self) -> bool:
         """Whether the cost of a vote depends on which answers have a branch."""
-        return self.vote == "margin" and not self.problem.is_yes_no
+        return not (self.rule.always_all or self.problem.is_yes_no)
 
     @cached_property
     def _cell_error(self) -> FloatArray:
@@ -114,19 +116,9 @@ class Options:
     @cached_property
     def usable(self) -> NDArray[np.bool_]:
         """Whether each option can be computed, by question: not where a margin is too large."""
-        shape = (len(self.votes), self.problem.n_questions)
         if not self.by_branch:
-            return np.ones(shape, dtype=np.bool_)
-        if self.problem.dependence:
-            raise CrowdtreeError(
-                "vote: a margin over several answers is computed for independent answers only; use "
-                'vote="majority", or dependence=0'
-            )
-        count = self.problem.n_answers.astype(np.float64)
-        votes = self.votes[:, None].astype(np.float64)
-        return np.asarray(
-            ((votes + 1) ** count - votes**count <= MAX_MARGIN_STATES) | (count == 2) | (votes == 1)
-        )
+            return np.ones((len(self.votes), self.problem.n_questions), dtype=np.bool_)
+        return self.rule.usable(self.votes, self.problem.n_answers)
 
     def allows(self, tree: Tree, votes: NDArray[np.int64]) -> bool:
         """Whether no question gets votes that say nothing new."""
@@ -146,7 +138,7 @@ class Options:
 
     def votes_at(self, question: int, answers: tuple[int, ...], usual: int) -> Branching:
         """Compute :meth:`branching`."""
-        problem, rule = self.problem, VOTES[self.vote]
+        problem, rule = self.problem, self.rule
         every = np.arange(problem.n_classes)
         if problem.is_yes_no:
             return Branching(self.verdicts(question), *self.at(np.intp(question), every))
@@ -212,7 +204,7 @@ class Options:
 
     def _paid(self, question: Index, cls: Index) -> FloatArray:
         price = np.asarray(self.price[question])
-        if self.vote == "majority":
+        if self.rule.always_all:
             votes = self.votes.reshape(-1, *(1,) * price.ndim)
             shape = self.problem.outcome[question, cls].shape
             return np.broadcast_to(votes * price, (len(self.votes), *shape))
@@ -225,16 +217,15 @@ class Options:
         cls: Any,
     ) -> FloatArray:
         """Compute the options of some cells; those that are none cost the most."""
-        rule = VOTES[self.vote]
         if not self.by_branch:
-            return compute(CellVotes(self.problem, question, cls), rule, self.votes)
+            return compute(CellVotes(self.problem, question, cls), self.rule, self.votes)
         question, cls = np.broadcast_arrays(question, cls)
         found = np.full((len(self.votes), *question.shape), ENDLESS)
         usable = self.usable.sum(axis=0)[question]
         for count in np.unique(usable).tolist():
             here = usable == count
             cells = CellVotes(self.problem, question[here], cls[here])
-            found[:count, here] = compute(cells, rule, self.votes[:count])
+            found[:count, here] = compute(cells, self.rule, self.votes[:count])
         return found
 
     def priced(self, price: float) -> tuple[FloatArray, NDArray[np.intp]]:
@@ -250,8 +241,8 @@ class Options:
         low = np.where(useful, best, len(self.votes)).min(axis=1)
         high = np.where(useful, best, -1).max(axis=1)
         odd = np.any((self._cell_error >= 0.5) & useful, axis=1) | (high < 0)
-        if self.vote == "margin" and self.problem.dependence:
-            odd[:] = True  # convexity is proven for majorities only
+        if not self.rule.is_convex(self.problem.dependence):
+            odd[:] = True
         low, high = np.where(odd, 0, low), np.where(odd, len(self.votes) - 1, high)
         width = int((high - low).max()) + 1
         first = np.minimum(low, len(self.votes) - width)

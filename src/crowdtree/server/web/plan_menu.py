@@ -12,10 +12,11 @@ from crowdtree.core.bounds import fano_floor
 from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.problem import Problem
 from crowdtree.core.text import number, percent
+from crowdtree.core.votes import VOTES
 from crowdtree.designs.frontiers import Goal, frontier
 from crowdtree.planning.adaptive_curve import MENU_ITEMS, AdaptiveCurve, Report
 from crowdtree.planning.choices import ExpectedPerformance, PlanChoice
-from crowdtree.planning.trees import MAX_POINTS, MAX_VOTES, tree_choice
+from crowdtree.planning.trees import MAX_POINTS, tree_choice
 from crowdtree.policies import Policy
 
 TARGETS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001)
@@ -94,7 +95,7 @@ def _menu_trees(problem: Problem) -> Iterator[PlanChoice]:
         problem,
         "margin",
         method="greedy",
-        max_votes=MAX_VOTES["margin"],
+        max_votes=VOTES["margin"].max_votes,
         max_points=MAX_POINTS,
         allow_groups=True,
     )

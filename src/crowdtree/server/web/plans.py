@@ -14,7 +14,7 @@ import zipfile
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,6 +25,7 @@ from crowdtree.core.fixed_plan import Plan, as_plan
 from crowdtree.core.problem import Problem
 from crowdtree.core.reading import shown
 from crowdtree.core.tree import Tree
+from crowdtree.core.votes import Stopping
 from crowdtree.designs.designers import design, refuse_groups
 from crowdtree.io import problem_from_dict, problem_to_dict
 from crowdtree.planning import (
@@ -70,7 +71,7 @@ class PolicyRequest(BaseModel):
     example: Annotated[str, Field(max_length=100)] | None = None
     plan: dict[str, Any] | None = None
     kind: PolicyKind = "plan"
-    stopping: Literal["none", "curtailed", "margin"] = "curtailed"
+    stopping: Stopping = "curtailed"
     design: Annotated[str, Field(max_length=40)] = "fm"
     workers: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
     answers: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
@@ -170,7 +171,7 @@ def _given_choice(content: bytes, name: str) -> PlanChoice:
     policy = held
     if isinstance(held, Plan | Tree):
         plan = as_plan(held)
-        policy = PlanPolicy(plan, "none" if plan.vote == "margin" else "curtailed")
+        policy = PlanPolicy(plan, "curtailed" if plan.rule.curtailed else "none")
     return PlanChoice(policy.kind, policy, expected_performance(policy))
 
 

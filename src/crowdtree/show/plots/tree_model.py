@@ -83,8 +83,7 @@ class Facts:
 
     def votes(self, node: int) -> str:
         """Votes of a node in words."""
-        votes = int(self.plan.votes[node])
-        return plural(votes, "vote") if self.plan.vote == "majority" else f"lead by {votes}"
+        return self.plan.rule.drawn(int(self.plan.votes[node]))
 
     def small(self, node: int) -> str:
         """Small print of a question."""

@@ -52,15 +52,10 @@ def about(value: Evaluation) -> str:
     plan, tree = value.plan, value.tree
     low, high = int(plan.votes.min()), int(plan.votes.max())
     many = str(low) if low == high else f"{low} to {high}"
-    people = f"{many} {'person' if high == 1 else 'people'}"
-    if plan.vote == "margin":
-        votes = f"people until one answer leads by {many}"
-    else:
-        who = "majority" if tree.problem.n_answers.max() == 2 else "most frequent answer"
-        votes = people if high == 1 else f"{people}, and the {who} decides"
+    people = plan.rule.people(many, high == 1, tree.problem.n_answers.max() > 2)
     return (
         f"An item is asked {amount(value.expected_questions, 'question')} on average and at most "
-        f"{tree.depth}; each question is put to {votes}."
+        f"{tree.depth}; each question is put to {people}."
     )
 
 
