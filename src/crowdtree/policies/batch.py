@@ -17,7 +17,7 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.likelihood import AnswerModel
 from crowdtree.core.outcomes import DASH
 from crowdtree.core.problem import Problem
-from crowdtree.core.tally import Tally, cast, leaders, vote_counts
+from crowdtree.core.votes import Tally, cast, leaders, vote_counts
 from crowdtree.policies.base import (
     Answer,
     Ask,
@@ -49,7 +49,7 @@ Decoder = Literal["nearest", "posterior"]
 
 @dataclass(frozen=True, eq=False)
 class BatchState:
-    """Votes on each question, as :mod:`crowdtree.core.tally` has them; the last are for "can't
+    """Votes on each question, as :mod:`crowdtree.core.votes` has them; the last are for "can't
     tell".
     """
 

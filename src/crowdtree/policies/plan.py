@@ -18,17 +18,20 @@ from crowdtree.core.fixed_plan import Plan, as_plan
 from crowdtree.core.likelihood import AnswerModel
 from crowdtree.core.outcomes import DASH
 from crowdtree.core.problem import Problem
-from crowdtree.core.tally import (
+from crowdtree.core.tree import NO_BRANCH, Tree
+from crowdtree.core.votes import (
+    VOTES,
     Standing,
+    Stopping,
     Tally,
+    Vote,
+    VoteRule,
     cast,
     leaders,
     standing,
     standings,
     vote_counts,
 )
-from crowdtree.core.tree import NO_BRANCH, Tree
-from crowdtree.core.votes import VOTES, Stopping, Vote, VoteRule
 from crowdtree.policies.base import (
     Answer,
     Ask,

@@ -10,8 +10,7 @@ import pytest
 
 from crowdtree import Plan, design
 from crowdtree.core.plurality import curtailed_race
-from crowdtree.core.tally import cast, standing, standings, vote_counts
-from crowdtree.core.votes import VOTES
+from crowdtree.core.votes import VOTES, cast, standing, standings, vote_counts
 from crowdtree.policies import BatchPolicy, PlanPolicy
 from crowdtree.policies.walk import MISSING, label_items, walk_items
 from crowdtree.simulation import Crowd, Recorded
