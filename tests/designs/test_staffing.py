@@ -482,3 +482,17 @@ def test_questions_that_either_answer_suits_are_no_error_of_random_staffing():
     assert random_means(tree, 0)[-1] == pytest.approx(
         ct.evaluate(tree).misclassification, rel=1e-12
     )
+
+
+def test_a_source_that_answers_once_gets_no_votes() -> None:
+    model = ct.Source("m", "model", price=0.1, worker_error=0.05)
+    alone = ct.example("table1").replace(sources=[model])
+    tree = ct.design(alone)
+    assert staff(tree, 0).votes.tolist() == [1] * tree.n_nodes
+    with pytest.raises(CrowdtreeError, match="'m' gives no new answer when asked again, so 3 vot"):
+        staff(tree, 2)
+    mixed = ct.design(alone.replace(sources=[ct.Source("people", worker_error=0.3), model]))
+    with pytest.raises(CrowdtreeError, match=r"votes at 'T\d \(m\)' say no more than one"):
+        staff(mixed, 20)
+    again = ct.Source("m", "model", worker_error=0.05, repeatable=True)
+    assert staff(ct.design(alone.replace(sources=[again])), 20).votes.max() > 1

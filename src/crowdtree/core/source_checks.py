@@ -100,6 +100,14 @@ def _dominated(problem: Problem, errors: FloatArray, place: int, useless: NDArra
     return f"{words}; helps only where {names} may not be asked again"
 
 
+def answered_once(problem: Problem) -> NDArray[np.bool_] | None:
+    """Which questions of which source give no new answer when asked again; None for none."""
+    if all(source.may_repeat for source in problem.sources):
+        return None
+    once = [not source.may_repeat for source in problem.sources]
+    return np.repeat(once, problem.n_questions)
+
+
 def source_lines(problem: Problem) -> Iterator[str]:
     """Lines of a report, one per source; none where one source answers."""
     if not problem.has_sources:

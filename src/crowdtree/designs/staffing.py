@@ -25,8 +25,9 @@ from crowdtree.core.checking import check_call, named_options
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.core.evaluation import evaluate
 from crowdtree.core.fixed_plan import Plan, Pool, as_plan
-from crowdtree.core.outcomes import DASH
+from crowdtree.core.outcomes import DASH, quoted
 from crowdtree.core.rng import generator
+from crowdtree.core.source_checks import answered_once
 from crowdtree.core.tree import Tree
 from crowdtree.core.votes import VOTES, CellVotes
 
@@ -111,7 +112,26 @@ def staff(
     for teams, budget in zip(ways, budgets, strict=True):
         votes = staffer(teams, budget, generator(rng))
         plans.append(Plan(tree, votes[teams.of_node], method=method, pool=pool))
-    return plans[0] if len(plans) == 1 else min(plans, key=lambda plan: evaluate(plan).risk)
+    best = plans[0] if len(plans) == 1 else min(plans, key=lambda plan: evaluate(plan).risk)
+    _refuse_repeats(best)
+    return best
+
+
+def _refuse_repeats(plan: Plan) -> None:
+    """Raise where several votes go to a source that gives no new answer when asked again."""
+    problem = plan.tree.problem
+    whole = problem.whole or problem  # options of a tree are numbered source by source
+    once = answered_once(whole)
+    if once is None:
+        return
+    for node in np.flatnonzero(once[plan.tree.question] & (plan.votes > 1)).tolist():
+        question = int(plan.tree.question[node])
+        source = whole.sources[question // whole.n_questions]
+        raise CrowdtreeError(
+            f"staff: {quoted(source.name)} gives no new answer when asked again, so "
+            f"{plan.votes[node]} votes at {quoted(problem.questions[question])} say no more than "
+            "one; use crowdtree plan --tree (ct.plan), which asks it once"
+        )
 
 
 class _Teams:

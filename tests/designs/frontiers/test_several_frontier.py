@@ -245,3 +245,31 @@ def test_a_proof_names_the_questions_that_were_given_fewer_votes():
     )
     proof = ct.frontier(problem, vote="margin", max_votes=5).select(error=0.1).proof
     assert "votes until a lead (at most 5 per question; 1 at cap)" in proof
+
+
+@pytest.mark.parametrize("vote", ["majority", "margin"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_no_tree_asks_again_where_that_gives_no_new_answer(vote, count):
+    """Also where the error is out of reach, and no known plan limits the cost."""
+    names = ["red", "brown", "white"]
+    models = [ct.Source(f"m{n}", "model", price=0.01, worker_error=0.3) for n in range(count)]
+    problem = ct.Problem(
+        list("abc"), None, ["cap", "ring"], [names, ["yes", "no", "yes"]], 0.1,
+        answers=[names, ["no", "yes"]], sources=models,
+    )  # fmt: skip
+    front = ct.frontier(problem, vote=vote, max_votes=9)
+    with pytest.raises(ct.CrowdtreeError, match="out of reach"):
+        front.plan_for(error=0.01)
+    chosen = front.select(error=0.4)
+    assert chosen.plan.votes.tolist() == [1] * chosen.plan.tree.n_nodes
+    assert "(at most 9 per question; 1 where asking again gives no new answer)" in chosen.proof
+    people = problem.replace(sources=[ct.Source("m0", "model", worker_error=0.3, repeatable=True)])
+    assert ct.frontier(people, vote=vote, max_votes=9).plan_for(error=0.05).votes.max() > 1
+
+
+def test_a_plan_of_models_alone_does_not_claim_what_they_cannot_reach():
+    names = ["red", "brown", "white"]
+    model = ct.Source("m", "model", price=0.01, worker_error=0.3)
+    problem = ct.Problem(list("abc"), None, ["cap"], [names], 0.1, answers=[names], sources=[model])
+    with pytest.raises(ct.CrowdtreeError, match="out of reach"):
+        ct.plan(problem, error=0.01)

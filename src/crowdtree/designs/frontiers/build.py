@@ -14,6 +14,7 @@ from crowdtree.core.checking import check_call, named_options
 from crowdtree.core.errors import CrowdtreeError, CrowdtreeWarning
 from crowdtree.core.fixed_plan import Plan
 from crowdtree.core.problem import DASH, Problem
+from crowdtree.core.source_checks import answered_once
 from crowdtree.core.tree import Tree
 from crowdtree.core.votes import Vote
 from crowdtree.designs.designers import design, refuse_groups
@@ -26,7 +27,7 @@ from crowdtree.designs.frontiers.point import Point
 from crowdtree.designs.frontiers.priced_search import DESIGNS, Priced, exact_solver, greedy_trees
 from crowdtree.designs.frontiers.set_search import max_sets, set_solver
 from crowdtree.designs.frontiers.supported import Curve
-from crowdtree.designs.frontiers.vote_options import Options, answered_once, question_prices
+from crowdtree.designs.frontiers.vote_options import Options, question_prices
 
 FINISHING = 0.1
 """Share of the time limit that is kept for choosing the votes of the points."""

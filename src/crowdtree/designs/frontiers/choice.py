@@ -177,10 +177,14 @@ class Frontier(Framed, Saved, Plotted):
         """Most votes that were tried, in words: margins over many answers are limited."""
         tried = self.options.votes[self.options.usable.sum(axis=0) - 1]
         names = np.asarray(self.options.problem.questions, dtype=object)
-        fewer = (
-            f"; {most} at {listing(names[tried == most], 3)}"
-            for most in np.unique(tried[tried < self.max_votes])
-        )
+        once = self.options.once
+        again = np.ones(len(names), dtype=np.bool_) if once is None else ~once
+        fewer = [
+            f"; {most} at {listing(names[again & (tried == most)], 3)}"
+            for most in np.unique(tried[again & (tried < self.max_votes)])
+        ]
+        if not again.all():
+            fewer.append("; 1 where asking again gives no new answer")
         return f"{self.max_votes} per question{''.join(fewer)}"
 
     def __iter__(self) -> Iterator[Point]:

@@ -115,10 +115,17 @@ class Options:
 
     @cached_property
     def usable(self) -> NDArray[np.bool_]:
-        """Whether each option can be computed, by question: not where a margin is too large."""
-        if not self.by_branch:
-            return np.ones((len(self.votes), self.problem.n_questions), dtype=np.bool_)
-        return self.rule.usable(self.votes, self.problem.n_answers)
+        """Whether each option can be chosen, by question.
+
+        Not where a margin is too large to be computed, nor where more votes say nothing new.
+        """
+        shape = (len(self.votes), self.problem.n_questions)
+        able = np.ones(shape, dtype=np.bool_)
+        if self.by_branch:
+            able = self.rule.usable(self.votes, self.problem.n_answers)
+        if self.once is None:
+            return able
+        return able & ~((self.votes > 1)[:, None] & self.once)
 
     def allows(self, tree: Tree, votes: NDArray[np.int64]) -> bool:
         """Whether no question gets votes that say nothing new."""
@@ -152,8 +159,6 @@ class Options:
         rows = np.broadcast_to(rows, (len(votes), *rows.shape))
         cost[usable] = rule.answers(rows, votes[:, None], problem.dependence)
         wrong = ~problem.right[list(answers), question]
-        if self.once is not None and self.once[question]:
-            cost[self.votes > 1] = ENDLESS
         return Branching(chance, (chance * wrong).sum(axis=1), cost * self.price[question])
 
     def branching_at(self, tree: Tree, node: int) -> Branching:
@@ -248,14 +253,6 @@ class Options:
         first = np.minimum(low, len(self.votes) - width)
         picked = first[None, :] + np.arange(width)[:, None]
         return np.ascontiguousarray(total[picked, np.arange(len(first))[None, :]]), first
-
-
-def answered_once(problem: Problem) -> NDArray[np.bool_] | None:
-    """Which questions of which source give no new answer when asked again; None for none."""
-    if all(source.may_repeat for source in problem.sources):
-        return None
-    once = [not source.may_repeat for source in problem.sources]
-    return np.repeat(once, problem.n_questions)
 
 
 def question_prices(problem: Problem, price: ArrayLike | Mapping[str, float] | None) -> FloatArray:
