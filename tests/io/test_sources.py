@@ -328,3 +328,25 @@ def test_bad_sources_given_as_an_argument() -> None:
 def test_reading_sources_alone() -> None:
     given: Any = b"source,price\npeople,1\n"
     assert files.read_sources(given, ["a", "b"], ["q"]).sources == [Source("people")]
+
+
+@pytest.mark.parametrize("more", ["", "expert,expert,5,true\n"])
+def test_errors_in_common_of_one_source_are_said_not_to_count(tmp_path: Path, more: str) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("question,error,a,b\nq,0.1,1,0\n")
+    table = put(
+        tmp_path,
+        f"source,kind,price,refers\npeople,,1,\n{more}source_dependence,0.4\n",
+        "s.csv",
+    )
+    notes = load_problem(path, sources=table).notes
+    assert any("source_dependence does not count, because only one source" in n for n in notes)
+    rows = "source,kind,price\npeople,,1\nm,model,1\nsource_dependence,0.4\n"
+    two = put(tmp_path, rows, "t.csv")
+    assert not any("does not count" in note for note in load_problem(path, sources=two).notes)
+    document = (
+        "classes: [a, b]\nquestions:\n  - {name: q, error: 0.1, outcome: [1, 0]}\n"
+        "sources: [people]\nsource_dependence: 0.4\n"
+    )
+    notes = load_problem(put(tmp_path, document, "p.yaml")).notes
+    assert any("source_dependence does not count" in note for note in notes)

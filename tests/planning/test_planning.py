@@ -174,3 +174,14 @@ def test_votes_among_several_answers_are_no_majority() -> None:
     choices = ct.plan(ct.example("leaves"), error=0.05, max_answers=25)
     names = [choice.name for choice in choices.choices]
     assert "fixed tree, plurality votes" in names
+
+
+def test_a_part_of_the_models_is_not_called_models_only() -> None:
+    names = ["red", "brown", "white"]
+    models = [ct.Source(name, "model", price=0.01, worker_error=0.1) for name in "mk"]
+    problem = ct.Problem(list("abc"), None, ["cap"], [names], 0.1, answers=[names], sources=models)
+    choices = ct.plan(problem, error=0.2)
+    assert len(set(choices.mix_names)) == len(choices.mix_names) > 1
+    assert "models only" not in choices.mix_names[1:] or ("m", "k") in [
+        mix.sources for mix in choices.mixes[1:]
+    ]

@@ -18,6 +18,7 @@ from crowdtree.core.errors import CrowdtreeError
 from crowdtree.core.evaluation import evaluate
 from crowdtree.core.fixed_plan import Plan
 from crowdtree.core.problem import Problem
+from crowdtree.core.sources import Source
 from crowdtree.designs.designers import design
 from crowdtree.designs.staffing import staff
 from crowdtree.policies import AdaptivePolicy, BatchPolicy, PlanPolicy, expected_answers
@@ -617,3 +618,15 @@ def test_adapting_changes_nothing_without_an_alarm_and_is_repeatable():
 def test_adapting_runs_in_one_process():
     with pytest.raises(CrowdtreeError, match="each item depends on those before it"):
         simulate(PROBLEM, POLICIES["information"], 10, adapt=True, jobs=2)
+
+
+def test_a_policy_asks_the_sources_of_its_own_problem() -> None:
+    plain = PROBLEM
+    mixed = plain.replace(
+        sources=[Source("people"), Source("m", "model", price=0.1, error_factor=2)]
+    )
+    for asked, known in ((plain, mixed), (mixed, plain)):
+        with pytest.raises(CrowdtreeError, match="make the policy for this problem"):
+            simulate(known, AdaptivePolicy(asked, 0.1), 10)
+    named = plain.replace(sources=[Source("students")])
+    assert simulate(named, AdaptivePolicy(plain, 0.1), 10).items == 10

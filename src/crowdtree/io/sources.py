@@ -108,7 +108,8 @@ def read_entries(
             raise CrowdtreeError(f"{where}.{error.what}") from None
         except CrowdtreeError as error:
             raise CrowdtreeError(f"{where}: {error}") from None
-    return SourceList(made, found.source_dependence, _unpriced(entries))
+    notes = (*_unpriced(entries), *_alone(made, found.source_dependence))
+    return SourceList(made, found.source_dependence, notes)
 
 
 def _cube(table: list[Any]) -> Any:
@@ -142,6 +143,16 @@ def _unpriced(entries: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     verb = "has no price and costs" if len(without) == 1 else "have no price and cost"
     what = "source" if len(without) == 1 else "sources"
     return (f"{what} {listing(map(one_line, without))} {verb} 1, beside others with prices",)
+
+
+def _alone(sources: Sequence[Source], together: float | None) -> tuple[str, ...]:
+    """Say that errors in common count for nothing where one source answers."""
+    if not together or sum(not source.refers for source in sources) != 1:
+        return ()
+    return (
+        f"{TOGETHER} does not count, because only one source answers questions; dependence says "
+        "how far its own answers err together",
+    )
 
 
 def _by_question(
@@ -237,7 +248,8 @@ def _table(grid: Grid, questions: Sequence[str]) -> SourceList:
         entries.append(_row(grid, number, cells, columns))
         numbers.append(number)
     made = [_source(grid, n, entry) for n, entry in zip(numbers, entries, strict=True)]
-    return SourceList(made or None, together, _unpriced(entries))
+    notes = (*_unpriced(entries), *_alone(made, together))
+    return SourceList(made or None, together, notes)
 
 
 def _columns(

@@ -223,13 +223,12 @@ class PlanChoices(Framed, Saved, Plotted, HtmlShown):
     @property
     def mix_names(self) -> list[str]:
         """Names of the mixes: the chosen one, people only, models only, or their sources."""
-        kind = {source.name: source.kind for source in self.problem.sources}
-        only = {"people": "people only", "model": "models only", "expert": "experts only"}
-        names = ["chosen"]
-        for mix in self.mixes[1:]:
-            kinds = {kind[name] for name in mix.sources}
-            names.append(only[kinds.pop()] if len(kinds) == 1 else mix.name)
-        return names
+        kinds = {"people": "people only", "model": "models only", "expert": "experts only"}
+        only = {
+            tuple(source.name for source in self.problem.sources if source.kind == kind): name
+            for kind, name in kinds.items()
+        }
+        return ["chosen", *(only.get(mix.sources, mix.name) for mix in self.mixes[1:])]
 
     @property
     def mix_rows(self) -> list[list[str]]:

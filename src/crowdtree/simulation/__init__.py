@@ -10,7 +10,8 @@ import numpy as np
 
 from crowdtree.campaign.view import check_people
 from crowdtree.core.checking import check_call, check_share, named_options
-from crowdtree.core.errors import CrowdtreeError
+from crowdtree.core.errors import CrowdtreeError, listing
+from crowdtree.core.outcomes import quoted
 from crowdtree.core.problem import Problem
 from crowdtree.core.result_methods import Framed, HtmlShown
 from crowdtree.core.rng import generator
@@ -276,6 +277,12 @@ def _tasks(
     if (policy.problem.classes, policy.problem.questions) != (problem.classes, problem.questions):
         raise CrowdtreeError(
             "policy: its problem has different classes or questions than the one to simulate"
+        )
+    asked, known = ([source.name for source in p.sources] for p in (policy.problem, problem))
+    if asked != known and max(len(asked), len(known)) > 1:
+        raise CrowdtreeError(
+            f"policy: asks {listing(map(quoted, asked))}, but in the problem to simulate "
+            f"{listing(map(quoted, known))} answer; make the policy for this problem"
         )
     crowd.block(problem, key, 0, 1)  # report errors here rather than in a worker process
     return [

@@ -63,7 +63,10 @@ def adaptive_points(
     problem: Problem, way: Way, prices: Sequence[float] | None, tree: Tree | None
 ) -> list[Point]:
     """Cost, evidence and next steps of an adaptive policy, given the best fixed tree."""
-    sure = f"Simulated, for people who err as often as the table of errors says: {way.sure} wrong."
+    who = "people who err as often as the table of errors says"
+    if problem.has_sources:
+        who = "sources that err as often, and as often together, as the problem says"
+    sure = f"Simulated, for {who}: {way.sure} wrong."
     then = Point("What to do next", _separate(tree) + _start(problem))
     return [_cost(problem, way, prices), Point("How sure", sure), then]
 
