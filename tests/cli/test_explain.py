@@ -50,7 +50,7 @@ def test_explain_takes_answers_and_a_plan_and_writes_a_page(tmp_path, capsys):
         (["--class", "c22"], "; did you mean 'c2'?"),
         (["--answers", "T1=perhaps"], "expected T1=no, T1=yes, got 'T1=perhaps'"),
         (["--answers", "yes"], "got 'yes'"),
-        (["--answers", "T9=yes"], "T9"),
+        (["--answers", "T9=yes"], "--answers: question 'T9' is not in the problem"),
         (["--html", "trace.gif"], "use --html trace.html"),
         (["--target-error", "2"], "--target-error: expected a number between 0 and 1"),
         (["--max-answers", "0"], "--max-answers: expected a whole number"),

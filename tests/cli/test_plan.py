@@ -142,3 +142,15 @@ def test_trees_come_with_a_line_about_plan(birds, capsys):
         assert run(*words) == 0
         line = next(x for x in capsys.readouterr().out.splitlines() if "With crowdtree plan" in x)
         assert "answers per item (adaptive, simulated)." in line
+
+
+def test_one_question_is_not_hidden_to_save_one_line(tmp_path, capsys):
+    rows = "".join(
+        f"q{n},0.1,{','.join(str((c >> n) & 1) for c in range(512))}\n" for n in range(9)
+    )
+    table = tmp_path / "nine.csv"
+    table.write_text(f"question,error,{','.join(f'c{c}' for c in range(512))}\n{rows}")
+    assert run("simulate", table, "--items", 20) == 0
+    out = capsys.readouterr().out
+    assert "more question" not in out
+    assert all(f"  q{n}\n" in out for n in range(9))

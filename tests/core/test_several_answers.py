@@ -239,3 +239,8 @@ def test_bad_answers_get_one_line(changes, text):
 def test_a_typo_is_named():
     with pytest.raises(ct.CrowdtreeError, match="did you mean 'brown'"):
         ct.Problem(["a", "b"], None, ["cap"], [["red", "brwon"]], 0.1, answers=[CAP])
+
+
+def test_words_without_names_of_answers_say_where_the_names_go():
+    with pytest.raises(ct.CrowdtreeError, match="write 0, 1 or -, or list the names of the answer"):
+        ct.Problem(["a", "b"], None, ["cap"], [["red", "brown"]], 0.1)

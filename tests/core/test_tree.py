@@ -198,3 +198,11 @@ def test_deep_trees() -> None:
     assert tree.to_text().count("\n") == 2 * (n - 1)
     expected = 1 - np.mean(0.999 ** np.minimum(np.arange(1, n + 1), n - 1))
     assert ct.evaluate(tree).misclassification == pytest.approx(expected)
+
+
+def test_a_question_without_branches_is_refused_by_the_names_of_its_answers():
+    names = ["red", "brown", "white"]
+    problem = ct.Problem(list("abc"), None, ["cap"], [names], 0.1, answers=[names])
+    for branches, got in (({}, "none"), ({"brown": {"label": "a"}}, "'brown'")):
+        with pytest.raises(ct.CrowdtreeError, match=f"two or more of these, got {got}$"):
+            ct.Tree.from_dict(problem, {"question": "cap", "branches": branches})

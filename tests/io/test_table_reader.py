@@ -108,6 +108,11 @@ def test_question_called_description(tmp_path: Path) -> None:
         (SEP + "prior,,1.5,-0.5\nq,0.1,0,1\n", ["line 2", "row prior", "'-0.5'", "positive"]),
         (SEP + "prior,,1,0\nq,0.1,0,1\n", ["class 'b' has 0", "leave out"]),
         (SEP + "prior,,0.5,0.5\nprior,,0.5,0.5\n", ["line 3", "'prior'", "'0.5'", "0, 1 or -"]),
+        (
+            SEP + "dependence,,2,\nq,0.1,0,1\n",
+            ["line 2: dependence: expected a num", "below 1, got '2'"],
+        ),
+        (SEP + "dependence,,much,\nq,0.1,0,1\n", ["line 2: dependence: expected", "got 'much'"]),
         (SEP + 'q,"0.1,0,1\n', ["line 2", "check the quotes"]),
         (
             SEP + "q" * 200_000 + ",0.1,0,1\n",

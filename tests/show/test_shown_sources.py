@@ -97,7 +97,7 @@ def test_explain_reads_sources_from_the_command_line(capsys, who):
     found = result(capsys, *words, "--answers", "T1 (gpt-x 1.1)=yes,T1=no")
     assert [step["source"] for step in found["steps"]] == ["gpt-x 1.1", "people"]
     says = complaint(capsys, *words, "--answers", "T1 (gpt-y)=yes")
-    assert "question: 'T1 (gpt-y)' is not in the problem" in says
+    assert "--answers: source 'gpt-y' is not in the problem, which has 'people'" in says
     plain = result(capsys, "explain", "example:table1", "--answers", "T1=no")
     assert "source" not in plain["steps"][0]
 

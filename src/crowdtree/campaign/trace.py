@@ -261,6 +261,9 @@ def read_asked(problem: Problem, name: Any) -> tuple[int, int]:
             question = name.removesuffix(f" ({source.name})")
             if question != name and question in problem.questions:
                 return problem.questions.index(question), place
+        asked, _, who = name.removesuffix(")").rpartition(" (")
+        if name.endswith(")") and asked in problem.questions:
+            problem.source_index(who)  # raises: the question is there, the source is not
     return _index(problem.questions, name, "question"), 0
 
 

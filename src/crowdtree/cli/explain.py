@@ -113,6 +113,11 @@ def _refuse(problem: Problem, entry: str) -> NoReturn:
     name, _, value = (part.strip() for part in entry.partition("="))
     if not name or not value:
         raise CrowdtreeError(f"--answers: expected question=answer, got {entry!r}")
-    names = problem.answers[read_asked(problem, name)[0]]
+    try:
+        question, _ = read_asked(problem, name)
+    except CrowdtreeError as error:
+        what = str(error).replace("question: ", "question ")
+        raise CrowdtreeError(f"--answers: {what}") from None
+    names = problem.answers[question]
     known = listing(f"{name}={answer}" for answer in names)
     raise CrowdtreeError(f"--answers: expected {known}, got {entry!r}")

@@ -169,8 +169,9 @@ def read_prices(problem: Problem, entries: list[str] | None) -> list[float] | No
             prices = [value] * problem.n_questions
     absent = [q for q, price in zip(problem.questions, prices, strict=True) if price is None]
     if absent:
+        have = "has" if len(absent) == 1 else "have"
         raise CrowdtreeError(
-            f"--price: {listing(map(repr, absent), 3)} have no price; add --price NUMBER for the "
+            f"--price: {listing(map(repr, absent), 3)} {have} no price; add --price NUMBER for the "
             "questions that are not named"
         )
     return [price for price in prices if price is not None]

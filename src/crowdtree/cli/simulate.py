@@ -300,12 +300,13 @@ def _show_run(console: Any, run: Any, problem: Problem, prices: Sequence[float] 
         )
     console.print(f"The policy itself estimated {percent(run.stated_error)} wrong.\n")
     asked = list(run.answers_per_question.items())
-    for name, share in asked[:QUESTIONS_SHOWN]:
+    shown = len(asked) if len(asked) <= QUESTIONS_SHOWN + 1 else QUESTIONS_SHOWN
+    for name, share in asked[:shown]:
         text = problem.text(problem.question_index(name))
         console.print(f"  {number(share):>8}  {text}", markup=False)
-    if len(asked) > QUESTIONS_SHOWN:
-        rest = sum(share for _, share in asked[QUESTIONS_SHOWN:])
-        more = plural(len(asked) - QUESTIONS_SHOWN, "more question")
+    if len(asked) > shown:
+        rest = sum(share for _, share in asked[shown:])
+        more = plural(len(asked) - shown, "more question")
         console.print(f"  {number(rest):>8}  {more} together")
     console.print("[dim]  answers per item, by question[/]\n")
     if problem.has_sources:

@@ -268,6 +268,8 @@ def _bad_cell(
 
 def _hint(names: Names, value: Any) -> str:
     if names == YES_NO:
+        if any(text.isalpha() for text in _cell_texts(value)) and isinstance(value, str):
+            return "write 0, 1 or -, or list the names of the answers in answers"
         return "write 0, 1 or -"
     unknown = (text for text in _cell_texts(value) if text not in _spellings(names))
     meant = next(filter(None, (did_you_mean(text, names) for text in unknown)), "")

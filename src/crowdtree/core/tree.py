@@ -176,9 +176,12 @@ class Tree(Framed, Saved, Drawn):
         bad = np.flatnonzero((taken & ~exists).any(axis=1) | (taken.sum(axis=1) < 2))
         if len(bad):
             name = self.problem.questions[question[bad[0]]]
+            given = np.flatnonzero(taken[bad[0]]).tolist()
+            answers = self.problem.answers[question[bad[0]]]
+            named = [answers[a] if a < len(answers) else f"answer {a + 1}" for a in given]
             raise CrowdtreeError(
                 f"tree: question {name!r} has {count[bad[0]]} answers; expected a branch for two "
-                f"or more of these, got {children[bad[0]].tolist()}"
+                f"or more of these, got {listing(map(repr, named)) or 'none'}"
             )
 
     # ---------------------------------------------------------------- shape

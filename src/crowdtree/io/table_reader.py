@@ -292,10 +292,15 @@ class _Reader:
             table.dash = values[0].strip()
         elif (
             word == "dependence"
+            and values[0].strip()
             and not any(value.strip() for value in values[1:])
-            and 0 <= cell_number(values[0]) < 1
         ):
             table.dependence = cell_number(values[0])
+            if not 0 <= table.dependence < 1:
+                self.grid.refuse(
+                    number,
+                    f"dependence: expected a number from 0 to below 1, got {one_line(values[0])}",
+                )
         else:
             return False
         return True

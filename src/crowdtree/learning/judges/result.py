@@ -193,8 +193,8 @@ class Judgement(Framed, Plotted):
             if (score.model, score.question) == (model, wanted) and score.verdict:
                 return score.verdict
         raise CrowdtreeError(
-            f"verdict: no model {model!r} at question {wanted!r}; expected one of "
-            f"{listing(self.models)} and of {listing(self.questions)}"
+            f"verdict: no model {model!r} at question {wanted!r}; the models are "
+            f"{listing(self.models)}, the questions {listing(self.questions)}"
         )
 
     def to_dict(self) -> dict[str, Any]:

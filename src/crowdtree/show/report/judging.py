@@ -110,8 +110,8 @@ def judgement_tables(judgement: Judgement) -> list[Table]:
              for row in judgement.scores if row.verdict],
         ),
         Table(
-            LABELS, "Recall: items of the label that get it. Precision: items given the label that "
-            "are of it.",
+            LABELS, "Recall: of the items of a class, how many get its label. Precision: of "
+            "the items with a label, how many are of its class.",
             ("label", "by", "recall", "precision"),
             [(name(row.question, row.label), row.who, words(row.recall), words(row.precision))
              for row in sorted(judgement.label_scores, key=lambda row: (row.question, row.label))

@@ -195,8 +195,8 @@ def _workers(learned: Learned) -> str:
         note = f"<p>The {MOST_WORKERS // 2} weakest and strongest of {len(ranked):,} are shown.</p>"
     return (
         "<h2>Workers, the weakest first</h2>"
-        f"<p>Skill 0 is the typical worker; +1 divides the odds to err by 2.7. Bars: {level} % "
-        f"intervals (estimates).</p>{note}"
+        "<p>Skill 0 is the typical worker; +1 divides the odds of an error by 2.7. Bars: "
+        f"{level}&nbsp;% intervals (estimates).</p>{note}"
         + _scrolling(
             "<tr><th>Worker</th><th class='num'>Answers</th><th class='extra'>Skill</th>"
             "<th class='extra'></th><th class='num'>Error</th>"
