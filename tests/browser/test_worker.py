@@ -55,7 +55,7 @@ def test_a_closed_page_releases_its_questions(open_page, campaign) -> None:
     first.close(run_before_unload=True)  # as a person closes a tab: the page is told
     second = open_page(owner=False)
     second.goto(link)
-    second.locator("#task").wait_for(timeout=20_000)  # long before the first one's time is over
+    second.locator("#task").wait_for(timeout=90_000)  # long before the first one's time is over
 
 
 def expect_answers(made, counted: int, skipped: int = 0) -> None:
