@@ -307,7 +307,10 @@ class Plan(Framed, Saved, Drawn):
         if not problem.is_yes_no:
             return self._several_error(node, cls)
         error = problem.worker_error[question, cls]
-        fused = self.rule.two_way_error(error, self.votes[node], problem.dependence)
+        if self._voting:
+            fused = self.rule.two_way_error(error, self.votes[node], problem.dependence)
+        else:
+            fused = error
         return np.where(problem.outcome[question, cls] == DASH, 0.5, fused)
 
     def _several_error(self, node: NDArray[Any], cls: NDArray[Any]) -> FloatArray:
@@ -344,6 +347,11 @@ class Plan(Framed, Saved, Drawn):
             expected = rule.answers(rows, self.votes[at], problem.dependence)
             found[here] = expected[np.ravel(place)]
         return found
+
+    @cached_property
+    def _voting(self) -> bool:
+        """Whether votes err less than one worker: two err as often, for a tie is a fair coin."""
+        return not self.rule.is_plurality or bool(np.any(self.votes > 2))
 
     @cached_property
     def node_error(self) -> FloatArray:

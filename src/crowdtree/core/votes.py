@@ -222,8 +222,6 @@ class _Majority(VoteRule):
         return np.broadcast_to(np.asarray(votes), rows.shape[:-1]).astype(np.float64)
 
     def two_way_error(self, error: FloatArray, votes: ArrayLike, dependence: float) -> FloatArray:
-        if np.asarray(votes).max(initial=1) <= 2:
-            return np.broadcast_arrays(error, votes)[0]
         return voting.majority_error(error, votes, dependence)
 
     def is_convex(self, _dependence: float) -> bool:
